@@ -1,0 +1,3 @@
+module hecate
+
+go 1.26.8

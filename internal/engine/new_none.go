@@ -1,0 +1,17 @@
+//go:build noengine || !cgo
+
+package engine
+
+// FastKernels says whether the kernels use the instruction sets they need to be
+// fast. There are none in this build.
+const FastKernels = false
+
+// KernelName names the instruction set the kernels were compiled for.
+const KernelName = "none"
+
+// New returns ErrNoEngine: this build has no kernels.
+func New(Options) (Engine, error) { return nil, ErrNoEngine }
+
+// Class is the exactness class of this build: machines of the same class
+// compute bit-identical results. A build without kernels has none.
+func Class() string { return "" }

@@ -1,0 +1,100 @@
+package wire
+
+import (
+	"fmt"
+	"io"
+)
+
+// Writer encodes frames for one direction of a connection and gathers them, so
+// that many small frames leave in one call of the destination: one TLS record, one system call.
+// It is not safe for concurrent use. The first error is final: every later call
+// returns it again.
+//
+// Nothing is sent before the buffer is full or Flush is called. When a frame does
+// not fit into the rest of the buffer, the full buffer is sent with the front of
+// the frame in it, so a caller must end every burst with Flush.
+type Writer struct {
+	dst  io.Writer
+	buf  []byte // fixed size
+	n    int    // 0 <= n <= len(buf); buf[:n] waits to be sent
+	next uint32 // sequence of the next frame
+	err  error
+}
+
+// NewWriter returns a Writer on dst with a buffer of 64 KiB.
+func NewWriter(dst io.Writer) *Writer {
+	return &Writer{dst: dst, buf: make([]byte, writerBufferSize)}
+}
+
+// Reset makes w write to dst as if new, keeping its buffer.
+func (w *Writer) Reset(dst io.Writer) { *w = Writer{dst: dst, buf: w.buf} }
+
+// Buffered returns how many bytes wait for Flush.
+func (w *Writer) Buffered() int { return w.n }
+
+// Available returns how many bytes can still be appended without sending anything.
+func (w *Writer) Available() int { return len(w.buf) - w.n }
+
+// Append encodes one frame. The payload is copied and may be reused at once. A
+// payload or conn_id that the type does not allow is refused with a *FrameError
+// and leaves the stream as it was; this is the caller's bug and not final.
+func (w *Writer) Append(t Type, flags Flags, id uint64, payload []byte) error {
+	if w.err != nil {
+		return w.err
+	}
+	h := Header{Length: uint32(min(len(payload), 1<<32-1)), Type: t, Flags: flags, ConnID: id, Sequence: w.next}
+	if lo, hi := t.lengths(); h.Length < lo || h.Length > hi {
+		return &FrameError{Kind: ErrLength, Header: h, Want: uint64(hi), Got: uint64(len(payload))}
+	}
+	if !t.legalID(id) {
+		return &FrameError{Kind: ErrConnID, Header: h}
+	}
+	if len(w.buf)-w.n >= HeaderSize {
+		// In place: the common case copies the header once.
+		b := (*[HeaderSize]byte)(w.buf[w.n:])
+		putHeader(b, h)
+		seal(b, payload)
+		w.n += HeaderSize
+	} else {
+		var b [HeaderSize]byte
+		putHeader(&b, h)
+		seal(&b, payload)
+		if err := w.put(b[:]); err != nil {
+			return err
+		}
+	}
+	w.next++
+	return w.put(payload)
+}
+
+// put copies p into the buffer and sends the buffer whenever it is full.
+func (w *Writer) put(p []byte) error {
+	for {
+		k := copy(w.buf[w.n:], p)
+		w.n += k
+		p = p[k:]
+		if len(p) == 0 {
+			return nil
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+	}
+}
+
+// Flush sends everything that was appended in one call of the destination.
+func (w *Writer) Flush() error {
+	if w.err != nil || w.n == 0 {
+		return w.err
+	}
+	k, err := w.dst.Write(w.buf[:w.n])
+	if err == nil && k < w.n {
+		err = io.ErrShortWrite
+	}
+	if err != nil {
+		w.err = fmt.Errorf("wire: sending %d bytes: %w", w.n, err)
+		return w.err
+	}
+	w.n = 0
+	return nil
+}

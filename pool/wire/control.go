@@ -77,7 +77,7 @@ func (w *Writer) AppendOpen(id uint64, o Open) error {
 	if len(o.Meta) > MaxOpenMeta {
 		return fmt.Errorf("wire: OPEN metadata of %d bytes, at most %d: %w", len(o.Meta), MaxOpenMeta, ErrLength)
 	}
-	var b [openSize + MaxOpenMeta]byte
+	b := w.control[:]
 	binary.BigEndian.PutUint32(b[0:], o.WindowBytes)
 	binary.BigEndian.PutUint32(b[4:], o.WindowMessages)
 	n := openSize + copy(b[openSize:], o.Meta)
@@ -86,15 +86,15 @@ func (w *Writer) AppendOpen(id uint64, o Open) error {
 
 // AppendAck appends an ACK.
 func (w *Writer) AppendAck(id uint64, a Ack) error {
-	var b [ackSize]byte
+	b := w.control[:ackSize]
 	binary.BigEndian.PutUint32(b[0:], a.Bytes)
 	binary.BigEndian.PutUint32(b[4:], a.Messages)
-	return w.Append(TypeAck, 0, id, b[:])
+	return w.Append(TypeAck, 0, id, b)
 }
 
 // AppendReason appends a CLOSE, CANCEL or GOAWAY. A text beyond MaxReason is cut.
 func (w *Writer) AppendReason(t Type, id uint64, r Reason) error {
-	var b [reasonSize + MaxReason]byte
+	b := w.control[:]
 	binary.BigEndian.PutUint16(b[0:], uint16(r.Code))
 	n := reasonSize + copy(b[reasonSize:], cut(r.Text, MaxReason))
 	return w.Append(t, 0, id, b[:n])
@@ -102,9 +102,9 @@ func (w *Writer) AppendReason(t Type, id uint64, r Reason) error {
 
 // AppendPing appends a PING or PONG with a token.
 func (w *Writer) AppendPing(t Type, token uint64) error {
-	var b [pingSize]byte
-	binary.BigEndian.PutUint64(b[:], token)
-	return w.Append(t, 0, 0, b[:])
+	b := w.control[:pingSize]
+	binary.BigEndian.PutUint64(b, token)
+	return w.Append(t, 0, 0, b)
 }
 
 // ParseOpen decodes the payload of OPEN.

@@ -13,6 +13,7 @@ type Reader struct {
 	r, w int    // 0 <= r <= w <= len(buf); buf[r:w] is read but not consumed
 	next uint32 // sequence that the next frame must carry
 	err  error
+	head [HeaderSize]byte // a header that must outlive a refill of buf
 	// scratch is for a payload whose owner supplied no memory and that does not
 	// stand in buf as a whole; made when first needed.
 	scratch []byte
@@ -84,8 +85,7 @@ func (r *Reader) NextInto(f *Frame, get func(n int) []byte) error {
 // front of the buffer.
 func (r *Reader) finish(f *Frame, dst []byte) error {
 	// The header is copied out, because reading the payload may refill the buffer.
-	var header [HeaderSize]byte
-	copy(header[:], r.buf[r.r:])
+	copy(r.head[:], r.buf[r.r:])
 	r.r += HeaderSize
 	n := copy(dst, r.buf[r.r:r.w])
 	r.r += n
@@ -96,7 +96,7 @@ func (r *Reader) finish(f *Frame, dst []byte) error {
 			return r.truncated(f.Header, err)
 		}
 	}
-	if err := r.verify(f.Header, header[:], dst); err != nil {
+	if err := r.verify(f.Header, r.head[:], dst); err != nil {
 		return err
 	}
 	f.Payload = dst

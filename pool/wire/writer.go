@@ -19,6 +19,11 @@ type Writer struct {
 	n    int    // 0 <= n <= len(buf); buf[:n] waits to be sent
 	next uint32 // sequence of the next frame
 	err  error
+
+	// Scratch for what would otherwise be allocated per frame: the checksum is called
+	// through a function variable, so arrays on the stack would escape.
+	head    [HeaderSize]byte
+	control [openSize + MaxOpenMeta]byte
 }
 
 // NewWriter returns a Writer on dst with a buffer of 64 KiB.
@@ -56,10 +61,9 @@ func (w *Writer) Append(t Type, flags Flags, id uint64, payload []byte) error {
 		seal(b, payload)
 		w.n += HeaderSize
 	} else {
-		var b [HeaderSize]byte
-		putHeader(&b, h)
-		seal(&b, payload)
-		if err := w.put(b[:]); err != nil {
+		putHeader(&w.head, h)
+		seal(&w.head, payload)
+		if err := w.put(w.head[:]); err != nil {
 			return err
 		}
 	}

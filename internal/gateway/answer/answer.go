@@ -1,0 +1,189 @@
+package answer
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"hecate/internal/stage"
+	"hecate/swarm"
+)
+
+// An Answer is being computed. It is used by one goroutine.
+//
+// Invariants between two calls of Next: len(tokens) >= proven; every link's
+// held <= len(tokens); each boundary of the route has its log.
+type Answer struct {
+	run  *Runner
+	job  Job
+	need Need
+
+	ctx    context.Context
+	cancel context.CancelFunc
+
+	grant  Grant
+	links  []*link // by stage of the route; nil: to be opened
+	logs   map[int]*boundary
+	tokens []int32 // prompt and emitted
+	proven int     // positions that a whole route has computed: they kill nobody
+	purse  *purse
+
+	story     story
+	exactness exactness
+	deaths    map[int]int // by position: nodes that died computing it
+}
+
+// Start chooses a route and opens its stages. The context bounds the whole answer.
+// A node that refuses or dies here is routed around.
+func (r *Runner) Start(ctx context.Context, job Job) (*Answer, error) {
+	if len(job.Prompt) == 0 || job.MaxTokens < 1 {
+		return nil, fmt.Errorf("answer %s: prompt of %d tokens and at most %d to generate, want at least one of each", job.ID, len(job.Prompt), job.MaxTokens)
+	}
+	if err := r.Poison.check(job); err != nil {
+		return nil, err
+	}
+	a := &Answer{run: r.ready(), job: job, logs: map[int]*boundary{}, deaths: map[int]int{}}
+	a.need = Need{Job: job.ID, Model: job.Model, Layers: job.Layers, PromptTokens: len(job.Prompt), OutputTokens: job.MaxTokens}
+	a.tokens = append(make([]int32, 0, len(job.Prompt)+job.MaxTokens), job.Prompt...)
+	a.purse = &purse{limit: a.run.Limits.SessionBytes, all: r.Budget}
+	grant, err := r.Router.Choose(ctx, a.need)
+	if err != nil {
+		return nil, err
+	}
+	a.grant = grant
+	a.ctx, a.cancel = context.WithCancel(ctx)
+	a.follow(grant.Route)
+	if err := a.insist(func() error { return a.connect(false) }); err != nil {
+		a.Close()
+		return nil, err
+	}
+	return a, nil
+}
+
+// ready is a copy of the runner with defaults filled in.
+func (r *Runner) ready() *Runner {
+	c := *r
+	c.Limits = r.Limits.withDefaults()
+	return &c
+}
+
+// Next computes the next token, whatever it takes. After an error the answer is
+// over; the error wraps ErrNoWayOn, ErrQueryOfDeath, swarm's or the context's.
+func (a *Answer) Next() (stage.Token, error) {
+	var token stage.Token
+	err := a.insist(func() (err error) {
+		if err = a.connect(a.story.rescuing()); err != nil {
+			return err
+		}
+		token, err = a.pass(a.ctx)
+		return err
+	})
+	if err != nil {
+		return stage.Token{}, err
+	}
+	a.proven = len(a.tokens)
+	a.tokens = append(a.tokens, token.ID)
+	a.story.resumed(a)
+	return token, nil
+}
+
+// insist repeats an attempt, with a rescue between any two.
+func (a *Answer) insist(attempt func() error) error {
+	for {
+		err := attempt()
+		if err == nil {
+			return nil
+		}
+		if err := a.rescue(err); err != nil {
+			a.story.lost(a, err)
+			return err
+		}
+	}
+}
+
+// Close ends every stage and gives back what was reserved. It is idempotent.
+func (a *Answer) Close() {
+	a.cancel()
+	for i, l := range a.links {
+		if l != nil {
+			l.end()
+		}
+		a.links[i] = nil
+	}
+	if a.grant.Token != 0 {
+		a.run.Router.Release(a.grant)
+		a.grant.Token = 0
+	}
+	a.purse.empty()
+}
+
+// Route is the route as it is now; after a rescue it is another one.
+func (a *Answer) Route() swarm.Route { return a.grant.Route }
+
+// Rescues counts how often a failure was survived so far.
+func (a *Answer) Rescues() int { return a.story.rescues }
+
+// Exact says whether all stages, past and present, were of one exactness class:
+// then the text is what it would have been without any failure.
+func (a *Answer) Exact() bool { return a.exactness.one() }
+
+// Generated is how many tokens were emitted.
+func (a *Answer) Generated() int { return len(a.tokens) - len(a.job.Prompt) }
+
+// follow makes links and logs those of a route. Links to the same node and
+// layers stay, and so do logs of boundaries that the new route has too.
+func (a *Answer) follow(route swarm.Route) {
+	old := a.links
+	a.links = make([]*link, len(route.Stages))
+	for i, s := range route.Stages {
+		for j, l := range old {
+			if l != nil && l.stage == s && l.last == (i == len(route.Stages)-1) {
+				l.index = i
+				a.links[i], old[j] = l, nil
+				break
+			}
+		}
+	}
+	for _, l := range old {
+		if l != nil {
+			l.end()
+		}
+	}
+	a.followLogs(route)
+}
+
+func (a *Answer) followLogs(route swarm.Route) {
+	logs := map[int]*boundary{}
+	for _, s := range route.Stages[1:] {
+		at := s.Layers.First
+		if logs[at] = a.logs[at]; logs[at] == nil {
+			logs[at] = newBoundary(at, a.purse)
+		}
+	}
+	for at, b := range a.logs {
+		if logs[at] == nil {
+			b.reset(0)
+		}
+	}
+	a.logs = logs
+}
+
+// connect opens the stages that have no link, all at once.
+func (a *Answer) connect(rescue bool) error {
+	var g errgroup.Group
+	stages := a.grant.Route.Stages
+	for i, s := range stages {
+		if a.links[i] != nil {
+			continue
+		}
+		g.Go(func() error {
+			l, err := a.open(a.ctx, i, s, i == len(stages)-1, rescue, rescue)
+			if err == nil {
+				a.links[i] = l
+			}
+			return err
+		})
+	}
+	return g.Wait()
+}

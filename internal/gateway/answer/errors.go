@@ -1,0 +1,34 @@
+package answer
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrQueryOfDeath ends an answer whose nodes died at the same position twice:
+// it takes no third one with it.
+var ErrQueryOfDeath = errors.New("two nodes died at the same position of this answer")
+
+// ErrNoWayOn ends an answer that ran out of nodes, tries or time.
+var ErrNoWayOn = errors.New("no way to go on")
+
+var (
+	errNodeDead = errors.New("membership declared the node dead")
+	errPatience = errors.New("the step took longer than the node's own average allows")
+)
+
+// stageError is a failure of one stage, at one position.
+type stageError struct {
+	stage    int
+	node     string
+	kind     FailureKind
+	position int // first position of the step that was under way; -1 when none was
+	err      error
+}
+
+func (e *stageError) Error() string {
+	return fmt.Sprintf("stage %d on %s, %s: %v", e.stage, e.node, e.kind, e.err)
+}
+func (e *stageError) Unwrap() error { return e.err }
+
+func (e *stageError) failure() Failure { return Failure{Node: e.node, Kind: e.kind, Err: e.err} }

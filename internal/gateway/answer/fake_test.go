@@ -1,0 +1,281 @@
+package answer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"sync"
+	"time"
+
+	"hecate/internal/stage"
+	"hecate/swarm"
+)
+
+// The fake model: every layer folds all rows up to its position into the row's
+// value, so one lost, repeated or misplaced row anywhere changes all that follows.
+func foldLayer(layer int, column []float32) float32 {
+	h := fnv.New32a()
+	fmt.Fprint(h, layer, column)
+	return float32(h.Sum32() % (1 << 20))
+}
+
+const fakeVocab = 1000
+
+// fakeSwarm is a set of fake nodes that can be killed at will.
+type fakeSwarm struct {
+	mu     sync.Mutex
+	nodes  map[string]*fakeNode
+	routes []swarm.Route     // copies, cheapest first
+	spares map[string]string // who takes over whose layers in a splice
+	copies bool              // prefer a copy to a splice
+
+	grants   map[uint64]bool
+	next     uint64
+	events   []Event
+	onStep   func(node string, s stage.Step) // called before a step is computed
+	patience time.Duration
+}
+
+type fakeNode struct {
+	name  string
+	ctx   context.Context
+	die   context.CancelCauseFunc
+	kept  map[string]*fakeState
+	rows  int // rows computed
+	down  bool
+	flaky int // connections to break without dying
+}
+
+// fakeState is what a node holds of one stage of one answer.
+type fakeState struct {
+	open stage.Open
+	// columns[k] is the input of layer open.First+k at each position.
+	columns [][]float32
+	held    int
+}
+
+func newFakeSwarm(names ...string) *fakeSwarm {
+	f := &fakeSwarm{nodes: map[string]*fakeNode{}, grants: map[uint64]bool{}, spares: map[string]string{}, patience: time.Second}
+	for _, n := range names {
+		f.raise(n)
+	}
+	return f
+}
+
+func (f *fakeSwarm) raise(name string) {
+	ctx, die := context.WithCancelCause(context.Background())
+	f.nodes[name] = &fakeNode{name: name, ctx: ctx, die: die, kept: map[string]*fakeState{}}
+}
+
+// kill ends a node; all its state is gone.
+func (f *fakeSwarm) kill(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := f.nodes[name]
+	n.down = true
+	n.kept = map[string]*fakeState{}
+	n.die(errors.New("connection reset"))
+}
+
+// cut breaks the node's connections; it lives and keeps its state.
+func (f *fakeSwarm) cut(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := f.nodes[name]
+	n.die(errors.New("connection reset"))
+	n.ctx, n.die = context.WithCancelCause(context.Background())
+}
+
+func (f *fakeSwarm) Choose(ctx context.Context, n Need) (Grant, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, r := range f.routes {
+		if f.livesLocked(r) {
+			return f.grantLocked(r), nil
+		}
+	}
+	return Grant{}, fmt.Errorf("no copy lives: %w", swarm.ErrNoRoute)
+}
+
+func (f *fakeSwarm) livesLocked(r swarm.Route) bool {
+	return !slices.ContainsFunc(r.Stages, func(s swarm.Stage) bool { return f.nodes[s.Node].down })
+}
+
+func (f *fakeSwarm) grantLocked(r swarm.Route) Grant {
+	f.next++
+	f.grants[f.next] = true
+	return Grant{Route: r, Token: f.next}
+}
+
+func (f *fakeSwarm) Rescue(ctx context.Context, n Need, g Grant, failed []Failure, p Progress) (Grant, RescueKind, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	refused := map[string]bool{}
+	for _, x := range failed {
+		refused[x.Node] = true
+	}
+	if f.copies {
+		for _, r := range f.routes {
+			bad := slices.ContainsFunc(r.Stages, func(s swarm.Stage) bool { return refused[s.Node] })
+			if f.livesLocked(r) && !bad {
+				delete(f.grants, g.Token)
+				return f.grantLocked(r), Copy, nil
+			}
+		}
+	}
+	r := g.Route
+	r.Stages = slices.Clone(r.Stages)
+	for i, s := range r.Stages {
+		if !f.nodes[s.Node].down && !refused[s.Node] {
+			continue
+		}
+		spare, ok := f.spares[s.Node]
+		if !ok || f.nodes[spare].down {
+			return Grant{}, "", fmt.Errorf("nobody holds %s's layers: %w", s.Node, swarm.ErrUnrecoverable)
+		}
+		r.Stages[i].Node = spare
+	}
+	delete(f.grants, g.Token)
+	return f.grantLocked(r), Splice, nil
+}
+
+func (f *fakeSwarm) Release(g Grant) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.grants[g.Token] {
+		panic("released twice")
+	}
+	delete(f.grants, g.Token)
+}
+
+func (f *fakeSwarm) Observe(string, Sample)                  {}
+func (f *fakeSwarm) Patience(string, int, int) time.Duration { return f.patience }
+func (f *fakeSwarm) Alive(node string) context.Context       { return context.Background() }
+
+func (f *fakeSwarm) rowsOf(name string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.nodes[name].rows
+}
+
+// fakeSession is one connection to one node, answered in the caller's goroutine.
+type fakeSession struct {
+	swarm *fakeSwarm
+	node  *fakeNode
+	ctx   context.Context
+	key   string
+	state *fakeState
+	queue [][]byte
+}
+
+func (f *fakeSwarm) Open(ctx context.Context, node string, opening []byte, rescue bool) (Session, error) {
+	o, err := stage.DecodeOpen(opening)
+	if err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := f.nodes[node]
+	if n.down {
+		return nil, errors.New("connection refused")
+	}
+	s := &fakeSession{swarm: f, node: n, ctx: n.ctx, key: fmt.Sprint(o.Session, o.First, o.Last)}
+	if s.state = n.kept[s.key]; s.state == nil || !o.Resume {
+		s.state = &fakeState{open: o, columns: make([][]float32, o.Last-o.First+1)}
+		n.kept[s.key] = s.state
+	}
+	s.state.open = o
+	b, err := stage.Opened{Held: s.state.held, Width: 1, MaxRows: 64, Exactness: "fake"}.Encode()
+	s.queue = append(s.queue, b)
+	return s, err
+}
+
+func (s *fakeSession) Send(ctx context.Context, b []byte) error {
+	if s.ctx.Err() != nil {
+		return context.Cause(s.ctx)
+	}
+	s.queue = append(s.queue, b)
+	return nil
+}
+
+func (s *fakeSession) Recv(ctx context.Context) ([]byte, error) {
+	b := s.queue[0]
+	s.queue = s.queue[1:]
+	switch stage.KindOf(b) {
+	case stage.KindTruncate:
+		t, _ := stage.DecodeTruncate(b)
+		s.state.truncate(t.Position)
+		return stage.Result{Kind: stage.KindDone, Position: t.Position}.Append(nil), s.gone()
+	case stage.KindStep:
+		return s.compute(ctx, b)
+	}
+	return b, s.gone()
+}
+
+func (s *fakeSession) gone() error { return context.Cause(s.ctx) }
+
+func (s *fakeSession) compute(ctx context.Context, b []byte) ([]byte, error) {
+	st, err := stage.DecodeStep(b)
+	if err != nil {
+		return nil, err
+	}
+	if s.swarm.onStep != nil {
+		s.swarm.onStep(s.node.name, st)
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if s.ctx.Err() != nil {
+		return nil, s.gone()
+	}
+	s.swarm.mu.Lock()
+	defer s.swarm.mu.Unlock()
+	r, err := s.state.step(st)
+	s.node.rows += st.Rows()
+	return r.Append(nil), err
+}
+
+func (s *fakeSession) End() {
+	s.swarm.mu.Lock()
+	defer s.swarm.mu.Unlock()
+	delete(s.node.kept, s.key)
+}
+
+func (s *fakeSession) Abandon() {}
+
+func (s *fakeState) truncate(position int) {
+	s.held = position
+	for k := range s.columns {
+		s.columns[k] = s.columns[k][:position]
+	}
+}
+
+func (s *fakeState) step(st stage.Step) (stage.Result, error) {
+	if st.Position != s.held {
+		return stage.Result{}, fmt.Errorf("step at %d, but %d are held", st.Position, s.held)
+	}
+	r := stage.Result{Kind: stage.KindDone, Position: st.Position, Rows: st.Rows()}
+	for i := range st.Rows() {
+		var x float32
+		if st.Tokens != nil {
+			x = float32(st.Tokens[i])
+		} else {
+			x = st.Hidden[i]
+		}
+		for k := range s.columns {
+			s.columns[k] = append(s.columns[k], x)
+			x = foldLayer(s.open.First+k, s.columns[k])
+		}
+		s.held++
+		if st.Want == stage.WantHidden {
+			r.Kind, r.Width = stage.KindHidden, 1
+			r.Hidden = append(r.Hidden, x)
+		}
+		if st.Want == stage.WantToken {
+			r.Kind, r.Token.ID = stage.KindToken, int32(x)%fakeVocab
+		}
+	}
+	return r, nil
+}

@@ -1,0 +1,170 @@
+package answer
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"hecate/internal/sampling"
+	"hecate/internal/stage"
+	"hecate/swarm"
+)
+
+// A Job is what is to be answered.
+type Job struct {
+	ID        string // names the answer in logs and at the nodes; unique, at most 64 bytes
+	Model     string
+	Layers    int     // layers of the model; the route covers 0..Layers-1
+	Prompt    []int32 // at least one token
+	MaxTokens int     // generated tokens to reserve room for, at least 1
+	Params    sampling.Params
+	Chaos     *Chaos // a failure to inject, nil in normal life
+}
+
+// Chaos names the stage (an index into the first route) that shall fail.
+type Chaos struct {
+	Stage   int
+	AtToken int
+	Action  string
+}
+
+// Need is what the router must know to choose.
+type Need struct {
+	Job          string
+	Model        string
+	Layers       int
+	PromptTokens int
+	OutputTokens int
+}
+
+// A Grant is a route whose nodes have been reserved for one answer. Its holder
+// releases it once, by Router.Release.
+type Grant struct {
+	Route swarm.Route
+	Token uint64 // the router's own name for the reservation
+}
+
+// Failure says what went wrong at which node, so that the router can price it.
+type Failure struct {
+	Node string
+	Kind FailureKind
+	Err  error
+}
+
+// A FailureKind tells whether the node is gone, refuses, or is merely slow.
+type FailureKind int
+
+const (
+	Gone    FailureKind = iota // connection lost, or declared dead
+	Silent                     // a deadline passed
+	Refused                    // it answered no; it lives
+)
+
+func (k FailureKind) String() string { return [...]string{"gone", "silent", "refused"}[k] }
+
+// Progress tells the router how far an answer is, so that it can estimate which
+// rescue resumes sooner.
+type Progress struct {
+	Tokens int // positions to bring a substitute to
+}
+
+// A Router chooses nodes. It owns plan, telemetry and reservations.
+type Router interface {
+	// Choose reserves the cheapest route now.
+	Choose(ctx context.Context, n Need) (Grant, error)
+	// Rescue replaces the failed node in a grant. On success the old grant is
+	// spent and the new one stands; on error the old one still stands.
+	Rescue(ctx context.Context, n Need, g Grant, failed []Failure, p Progress) (Grant, RescueKind, error)
+	Release(g Grant)
+	// Observe takes one finished step into the telemetry.
+	Observe(node string, s Sample)
+	// Patience is how long to wait for a step of rows over layers at a node.
+	Patience(node string, rows, layers int) time.Duration
+	// Alive gives a context that ends when the node is declared dead.
+	Alive(node string) context.Context
+}
+
+// A RescueKind is how an answer went on.
+type RescueKind string
+
+const (
+	Splice    RescueKind = "splice"    // substitutes hold the lost layers
+	Copy      RescueKind = "copy"      // another whole copy took over
+	Reconnect RescueKind = "reconnect" // the node lives and kept its state
+	Reroute   RescueKind = "reroute"   // nothing had been sent yet
+)
+
+// A Sample is what one step took.
+type Sample struct {
+	Rows, Layers int
+	Timing       stage.Timing
+	Wall         time.Duration // from sending the step to having its answer
+}
+
+// A Session is one stage's conversation with its node; pool.Session fits.
+type Session interface {
+	Send(ctx context.Context, b []byte) error
+	Recv(ctx context.Context) ([]byte, error)
+	// End closes it: the node frees the state.
+	End()
+	// Abandon drops it without telling the node to forget, so that a reconnect finds the state.
+	Abandon()
+}
+
+// An Opener reaches nodes.
+type Opener interface {
+	// Open starts a session whose first message is opening. A rescue never waits
+	// for a connection.
+	Open(ctx context.Context, node string, opening []byte, rescue bool) (Session, error)
+}
+
+// Limits bound recovery. Zero values mean the defaults.
+type Limits struct {
+	Chunk        int           // rows per prefill step; default 128
+	Tries        int           // rescues per answer; default 16
+	RescueTime   time.Duration // how long one rescue may look for a way; default 20 s
+	SessionBytes int64         // boundary states kept per answer; default 64 MiB
+	OpenTime     time.Duration // for a node to accept a stage; default 2 s
+}
+
+func (l Limits) withDefaults() Limits {
+	def := Limits{Chunk: 128, Tries: 16, RescueTime: 20 * time.Second, SessionBytes: 64 << 20, OpenTime: 2 * time.Second}
+	if l.Chunk <= 0 {
+		l.Chunk = def.Chunk
+	}
+	if l.Tries <= 0 {
+		l.Tries = def.Tries
+	}
+	if l.RescueTime <= 0 {
+		l.RescueTime = def.RescueTime
+	}
+	if l.SessionBytes <= 0 {
+		l.SessionBytes = def.SessionBytes
+	}
+	if l.OpenTime <= 0 {
+		l.OpenTime = def.OpenTime
+	}
+	return l
+}
+
+// Runner starts answers. All fields but Limits, Budget, Events and Log are required.
+type Runner struct {
+	Router Router
+	Opener Opener
+	Limits Limits
+	Budget *Budget     // for boundary states over all answers; nil: unbounded
+	Poison *Poison     // remembers queries of death; nil: not remembered
+	Events func(Event) // told of every rescue and loss; must not block
+	Log    *slog.Logger
+}
+
+// An Event is one step in the story of an answer.
+type Event struct {
+	Job      string
+	Kind     string // "rescued", "lost"
+	Rescue   RescueKind
+	Node     string // that failed
+	Position int
+	Gap      time.Duration // from noticing to the next token
+	Err      error
+}

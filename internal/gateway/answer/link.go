@@ -1,0 +1,179 @@
+package answer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"hecate/internal/stage"
+	"hecate/swarm"
+)
+
+// link is the session with one stage's node. held is how many positions the
+// node has the state of, as far as we know.
+type link struct {
+	index int
+	stage swarm.Stage
+	last  bool // it holds the head and draws tokens
+
+	session Session
+	ctx     context.Context // ends with the answer, or when the node is declared dead
+	stop    func()
+
+	held     int
+	maxRows  int
+	sent     int // position behind the last row sent; -1 when nothing is under way
+	sentFrom int
+}
+
+// open makes the session and waits for the node's yes.
+func (a *Answer) open(ctx context.Context, index int, s swarm.Stage, last, rescue, resume bool) (*link, error) {
+	l := &link{index: index, stage: s, last: last, sent: -1}
+	l.watch(a.ctx, a.run.Router.Alive(s.Node))
+	opened, err := a.shake(ctx, l, rescue, resume)
+	if err != nil {
+		l.drop()
+		return nil, l.fail(err)
+	}
+	l.held, l.maxRows = opened.Held, opened.MaxRows
+	a.exactness.note(opened.Exactness)
+	return l, nil
+}
+
+func (a *Answer) shake(ctx context.Context, l *link, rescue, resume bool) (stage.Opened, error) {
+	opening, err := a.opening(l, rescue, resume).Encode()
+	if err != nil {
+		return stage.Opened{}, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, a.run.Limits.OpenTime, errPatience)
+	defer cancel()
+	defer context.AfterFunc(l.ctx, cancel)()
+	if l.session, err = a.run.Opener.Open(ctx, l.stage.Node, opening, rescue); err != nil {
+		return stage.Opened{}, err
+	}
+	b, err := l.session.Recv(ctx)
+	if err != nil {
+		return stage.Opened{}, err
+	}
+	return stage.DecodeOpened(b)
+}
+
+func (a *Answer) opening(l *link, rescue, resume bool) stage.Open {
+	o := stage.Open{
+		Session: a.job.ID, Model: a.job.Model,
+		First: l.stage.Layers.First, Last: l.stage.Layers.Last,
+		Cells: len(a.job.Prompt) + a.job.MaxTokens, Rescue: rescue, Resume: resume,
+	}
+	if l.last {
+		o.Sampler = &stage.Sampler{Params: a.job.Params, Prompt: len(a.job.Prompt), Tokens: a.tokens}
+	}
+	if c := a.job.Chaos; c != nil && c.Stage == l.index && !rescue {
+		o.Chaos = &stage.Chaos{AtToken: c.AtToken, Prompt: len(a.job.Prompt), Action: c.Action}
+	}
+	return o
+}
+
+// watch ties the link's life to the answer's and the node's.
+func (l *link) watch(answer, node context.Context) {
+	ctx, cancel := context.WithCancelCause(answer)
+	unhook := context.AfterFunc(node, func() { cancel(errNodeDead) })
+	l.ctx = ctx
+	l.stop = func() { unhook(); cancel(nil) }
+}
+
+// send puts one step on its way.
+func (l *link) send(ctx context.Context, s stage.Step) error {
+	if l.sent < 0 {
+		l.sentFrom = s.Position
+	}
+	l.sent = s.Position + s.Rows()
+	if err := l.session.Send(ctx, s.Append(nil)); err != nil {
+		return l.fail(because(ctx, err))
+	}
+	return nil
+}
+
+// recv waits for the next answer, at most patience.
+func (l *link) recv(ctx context.Context, patience time.Duration) (stage.Result, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, errPatience)
+	defer cancel()
+	b, err := l.session.Recv(ctx)
+	if err != nil {
+		return stage.Result{}, l.fail(because(ctx, err))
+	}
+	r, err := stage.DecodeResult(b)
+	if err != nil {
+		return stage.Result{}, l.fail(err)
+	}
+	return r, nil
+}
+
+// settled notes that the node answered the step that ended at end.
+func (l *link) settled(end int) {
+	l.held = end
+	l.sentFrom = end
+	if l.sent <= end {
+		l.sent = -1
+	}
+}
+
+// truncate makes the node forget positions >= position.
+func (l *link) truncate(ctx context.Context, position int, patience time.Duration) error {
+	if err := l.session.Send(ctx, stage.Truncate{Position: position}.Append(nil)); err != nil {
+		return l.fail(because(ctx, err))
+	}
+	r, err := l.recv(ctx, patience)
+	if err != nil {
+		return err
+	}
+	if r.Kind != stage.KindDone || r.Position != position {
+		return l.fail(fmt.Errorf("answered a truncate to %d with %s at %d", position, r.Kind, r.Position))
+	}
+	l.held = position
+	return nil
+}
+
+// fail classes an error of this link.
+func (l *link) fail(err error) *stageError {
+	var se *stageError
+	if errors.As(err, &se) {
+		return se
+	}
+	e := &stageError{stage: l.index, node: l.stage.Node, kind: Gone, position: -1, err: err}
+	var refusal *stage.Error
+	switch {
+	case errors.As(err, &refusal):
+		e.kind = Refused
+	case errors.Is(err, errPatience):
+		e.kind = Silent
+	}
+	if l.sent >= 0 {
+		e.position = l.sentFrom
+	}
+	return e
+}
+
+// end closes the stage; the node frees its state.
+func (l *link) end() {
+	if l.session != nil {
+		l.session.End()
+	}
+	l.stop()
+}
+
+// drop leaves a stage that failed, so that a reconnect could find its state.
+func (l *link) drop() {
+	if l.session != nil {
+		l.session.Abandon()
+	}
+	l.stop()
+}
+
+// because prefers the reason why a context ended to the bare fact that it did.
+func because(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
+}

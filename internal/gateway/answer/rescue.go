@@ -1,0 +1,127 @@
+package answer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"hecate/internal/stage"
+	"hecate/swarm"
+)
+
+// retryPause is how long a rescue without a way waits before it looks again:
+// nodes come back.
+const retryPause = 100 * time.Millisecond
+
+// rescue finds a way on after a failed attempt. It returns nil when the attempt
+// may be repeated on the route that stands now, else the error that ends the answer.
+func (a *Answer) rescue(err error) error {
+	if a.ctx.Err() != nil {
+		return context.Cause(a.ctx)
+	}
+	var failed *stageError
+	if !errors.As(err, &failed) {
+		return err
+	}
+	if fatal := a.condemn(failed); fatal != nil {
+		return fatal
+	}
+	a.story.noticed(failed, len(a.tokens))
+	a.abandon(failed)
+	if failed.kind == Gone && !errors.Is(failed.err, errNodeDead) && a.reconnect(failed) {
+		a.story.goesOn(Reconnect)
+		return nil
+	}
+	if err := a.bury(failed); err != nil {
+		return err
+	}
+	return a.reroute(failed)
+}
+
+// condemn says whether a failure ends the answer at once: too many rescues, or
+// an answer that no other node could give better.
+func (a *Answer) condemn(f *stageError) error {
+	var refusal *stage.Error
+	if errors.As(f.err, &refusal) && (refusal.Code == stage.CodeNotFinite || refusal.Code == stage.CodeBad) {
+		return fmt.Errorf("answer %s at token %d: %w", a.job.ID, a.Generated(), f)
+	}
+	if a.story.attempts >= a.run.Limits.Tries {
+		return fmt.Errorf("answer %s: %w after %d rescues: %w", a.job.ID, ErrNoWayOn, a.story.attempts, f)
+	}
+	return nil
+}
+
+// abandon drops the link that failed.
+func (a *Answer) abandon(f *stageError) {
+	if l := a.links[f.stage]; l != nil {
+		l.drop()
+		a.links[f.stage] = nil
+	}
+}
+
+// reconnect tries the same node once over another connection; a node that kept
+// the state resumes without replay.
+func (a *Answer) reconnect(f *stageError) bool {
+	stages := a.grant.Route.Stages
+	l, err := a.open(a.ctx, f.stage, stages[f.stage], f.stage == len(stages)-1, true, true)
+	if err != nil {
+		return false
+	}
+	a.links[f.stage] = l
+	return true
+}
+
+// bury counts a death. Two at one position that nobody has ever computed mean
+// that this very input kills nodes.
+func (a *Answer) bury(f *stageError) error {
+	if f.kind == Refused || f.position < a.proven {
+		return nil
+	}
+	a.deaths[f.position]++
+	if a.deaths[f.position] < 2 {
+		return nil
+	}
+	a.run.Poison.add(a.job)
+	return fmt.Errorf("answer %s, position %d: %w; the last was %s: %w", a.job.ID, f.position, ErrQueryOfDeath, f.node, f)
+}
+
+// reroute asks the router for a route without the failed node, and keeps asking
+// while time remains: a node may return.
+func (a *Answer) reroute(f *stageError) error {
+	deadline := time.Now().Add(a.run.Limits.RescueTime)
+	failed := []Failure{f.failure()}
+	for {
+		grant, kind, err := a.run.Router.Rescue(a.ctx, a.need, a.grant, failed, Progress{Tokens: len(a.tokens)})
+		if err == nil {
+			a.adopt(grant, kind)
+			return nil
+		}
+		if !errors.Is(err, swarm.ErrUnrecoverable) && !errors.Is(err, swarm.ErrNoRoute) || time.Now().After(deadline) {
+			return fmt.Errorf("answer %s: %w: %w", a.job.ID, ErrNoWayOn, err)
+		}
+		if err := a.pause(); err != nil {
+			return err
+		}
+	}
+}
+
+func (a *Answer) adopt(g Grant, kind RescueKind) {
+	if a.Generated() == 0 {
+		kind = Reroute
+	}
+	a.grant = g
+	a.story.goesOn(kind)
+	a.follow(g.Route)
+}
+
+func (a *Answer) pause() error {
+	t := time.NewTimer(retryPause)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-a.ctx.Done():
+		return context.Cause(a.ctx)
+	}
+}

@@ -1,0 +1,63 @@
+package answer
+
+import (
+	"log/slog"
+	"time"
+)
+
+// story is what befell one answer: the counters that the client is told and the
+// lines that the log tells.
+type story struct {
+	rescues  int // failures survived: a token came after them
+	attempts int // rescues tried
+
+	open     bool // a failure was noticed and no token has come since
+	since    time.Time
+	kind     RescueKind
+	node     string
+	position int
+	err      error
+}
+
+// rescuing says that a failure was noticed and no token has come since.
+func (s *story) rescuing() bool { return s.open }
+
+func (s *story) noticed(f *stageError, position int) {
+	s.attempts++
+	if !s.open {
+		s.since = time.Now()
+	}
+	s.open, s.node, s.err, s.position = true, f.node, f, position
+}
+
+func (s *story) goesOn(kind RescueKind) { s.kind = kind }
+
+// resumed is called with every token.
+func (s *story) resumed(a *Answer) {
+	if !s.open {
+		return
+	}
+	s.open = false
+	s.rescues++
+	e := Event{Job: a.job.ID, Kind: "rescued", Rescue: s.kind, Node: s.node, Position: s.position, Gap: time.Since(s.since), Err: s.err}
+	a.tell(e)
+	if a.run.Log != nil {
+		a.run.Log.Info("answer rescued", "job", e.Job, "by", string(e.Rescue), "failed", e.Node, "position", e.Position, "gap", e.Gap, slog.Any("because", e.Err))
+	}
+}
+
+func (s *story) lost(a *Answer, err error) {
+	if a.ctx.Err() != nil {
+		return
+	}
+	a.tell(Event{Job: a.job.ID, Kind: "lost", Rescue: s.kind, Node: s.node, Position: len(a.tokens), Err: err})
+	if a.run.Log != nil {
+		a.run.Log.Error("answer lost", "job", a.job.ID, "position", len(a.tokens), slog.Any("because", err))
+	}
+}
+
+func (a *Answer) tell(e Event) {
+	if a.run.Events != nil {
+		a.run.Events(e)
+	}
+}

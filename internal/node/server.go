@@ -1,0 +1,160 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"hecate/internal/engine"
+	"hecate/internal/stage"
+	"hecate/pool"
+)
+
+// keepTime is how long a stage outlives its lost connection.
+const keepTime = 30 * time.Second
+
+// Server serves the stages of answers on an engine.
+type Server struct {
+	engine    engine.Engine
+	exactness string
+	chaos     *chaos // nil: failures may not be armed
+	gauge     *gauge
+	keeper    *keeper
+	log       *slog.Logger
+}
+
+// NewServer makes a server. allowChaos lets gateways arm failures.
+func NewServer(e engine.Engine, exactness string, log *slog.Logger) *Server {
+	return &Server{engine: e, exactness: exactness, gauge: newGauge(), keeper: newKeeper(), log: log}
+}
+
+// Close frees the stages that wait for a reconnect.
+func (s *Server) Close() { s.keeper.close() }
+
+// Handle serves one session of the data plane: one stage of one answer.
+func (s *Server) Handle(ctx context.Context, sess pool.Session) {
+	s.gauge.opened()
+	key, r, err := s.accept(ctx, sess)
+	if err != nil {
+		s.refuse(ctx, sess, err)
+		return
+	}
+	err = s.serve(ctx, sess, r)
+	switch {
+	case ended(sess):
+		s.keeper.drop(key, r)
+		s.gauge.closed(nil)
+	case err != nil && ctx.Err() == nil:
+		s.keeper.drop(key, r)
+		s.refuse(ctx, sess, err)
+	default:
+		s.log.Info("stage kept for a reconnect", "job", r.open.Session, "layers", fmt.Sprintf("%d-%d", r.open.First, r.open.Last), "because", sess.Err())
+		s.keeper.keep(key, r)
+		s.gauge.closed(nil)
+	}
+}
+
+// ended says that the gateway wants nothing more of this stage.
+func ended(sess pool.Session) bool {
+	var c *pool.CloseError
+	return errors.As(sess.Err(), &c) && c.Remote && (c.Code == pool.CodeNormal || c.Code == pool.CodeCancelled)
+}
+
+// accept reads the Open, finds or begins the stage, and says yes.
+func (s *Server) accept(ctx context.Context, sess pool.Session) (stageKey, *running, error) {
+	b, err := sess.Recv(ctx)
+	if err != nil {
+		return stageKey{}, nil, err
+	}
+	o, err := stage.DecodeOpen(b)
+	if err != nil {
+		return stageKey{}, nil, &stage.Error{Code: stage.CodeBad, Message: err.Error()}
+	}
+	if s.gauge.isPaused() && !o.Resume {
+		return stageKey{}, nil, &stage.Error{Code: stage.CodePaused, Message: "this node takes nothing new"}
+	}
+	f, err := s.chaos.arm(o.Chaos)
+	if err != nil {
+		return stageKey{}, nil, err
+	}
+	key := keyOf(sess.Peer().Node, o)
+	r := s.keeper.take(key)
+	if r != nil && !o.Resume {
+		r.close()
+		r = nil
+	}
+	if r == nil {
+		if r, err = s.begin(ctx, o); err != nil {
+			return key, nil, err
+		}
+	}
+	r.accept(o, f)
+	s.keeper.own(key, r)
+	opened, err := stage.Opened{Held: r.session.Held(), Width: r.width, Exactness: s.exactness, MaxRows: stage.MaxRows}.Encode()
+	if err == nil {
+		err = sess.Send(ctx, opened)
+	}
+	if err != nil {
+		s.keeper.drop(key, r)
+	}
+	return key, r, err
+}
+
+// serve answers steps until the session ends or one fails.
+func (s *Server) serve(ctx context.Context, sess pool.Session, r *running) error {
+	var buf []byte
+	for {
+		b, err := sess.Recv(ctx)
+		if err != nil {
+			return err
+		}
+		res, err := s.answer(ctx, r, b)
+		sess.Recycle(b)
+		if err != nil {
+			return err
+		}
+		buf = res.Append(buf[:0])
+		if err := sess.Send(ctx, buf); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *Server) answer(ctx context.Context, r *running, b []byte) (stage.Result, error) {
+	switch stage.KindOf(b) {
+	case stage.KindTruncate:
+		t, err := stage.DecodeTruncate(b)
+		if err == nil {
+			err = r.session.Truncate(t.Position)
+		}
+		return stage.Result{Kind: stage.KindDone, Position: t.Position}, err
+	case stage.KindStep:
+		st, err := stage.DecodeStep(b)
+		if err != nil {
+			return stage.Result{}, &stage.Error{Code: stage.CodeBad, Message: err.Error()}
+		}
+		res, err := r.step(ctx, st)
+		if err == nil {
+			s.gauge.stepped(r.open, res)
+		}
+		return res, err
+	}
+	return stage.Result{}, &stage.Error{Code: stage.CodeBad, Message: fmt.Sprintf("an unexpected message: %s", stage.KindOf(b))}
+}
+
+// refuse tells the gateway why and ends the session.
+func (s *Server) refuse(ctx context.Context, sess pool.Session, err error) {
+	s.gauge.closed(err)
+	if ctx.Err() != nil {
+		return
+	}
+	e := refusal(err)
+	s.log.Warn("stage refused", "because", e.Message, "code", string(e.Code))
+	b, err := e.Encode()
+	if err == nil {
+		_ = sess.Send(ctx, b)
+	}
+	sess.Close(pool.CodeNormal)
+}

@@ -3,7 +3,6 @@ package control
 import (
 	"context"
 	"errors"
-	"time"
 )
 
 // A Bucket is one of the store's named collections.
@@ -30,8 +29,6 @@ var (
 	// ErrConflict: the key exists already (Create), or has another revision
 	// than the one given (CompareAndSet, Delete).
 	ErrConflict = errors.New("changed by someone else")
-	// ErrLeaseHeld: somebody else holds the lease.
-	ErrLeaseHeld = errors.New("lease is held by another")
 )
 
 // An Entry is one key's value at one revision. Revisions of a bucket only
@@ -50,7 +47,8 @@ type Update struct {
 	Synced  bool // the initial values end here; no entry in this one
 }
 
-// A Store holds the swarm's durable state. It is the only thing that several
+// A Store holds the swarm's durable state; leadership is built on it (see
+// AcquireLease). It is the only thing that several
 // gateways share. Implementations are safe for concurrent use. Keys are
 // non-empty and free of control characters; anything else is allowed in them.
 type Store interface {
@@ -74,22 +72,4 @@ type Store interface {
 	// changes to one key only the newest is certain to arrive. A reader that
 	// lags delays itself only.
 	Watch(ctx context.Context, b Bucket, key string) (<-chan Update, error)
-	// Lease takes the named lease for holder, or returns ErrLeaseHeld. A
-	// lease that holder itself held before (a restart) is taken over at once.
-	// ttl is how long it outlives its last renewal; it is renewed in the
-	// background until Release, or until ctx ends.
-	Lease(ctx context.Context, name, holder string, ttl time.Duration) (Lease, error)
-}
-
-// A Lease is leadership that was granted and is being renewed.
-type Lease interface {
-	// Epoch is the revision at which the lease was taken. A later holder
-	// always has a higher one.
-	Epoch() uint64
-	// Lost is closed when the lease can no longer be vouched for: its renewal
-	// failed for as long as it lives, or somebody else has it.
-	Lost() <-chan struct{}
-	// Release gives the lease up so that another may take it at once. It is
-	// idempotent.
-	Release(ctx context.Context) error
 }

@@ -1,0 +1,167 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"hecate/internal/control"
+	"hecate/internal/gateway/answer"
+	"hecate/swarm"
+)
+
+// errDied ends the contexts that Alive gave.
+var errDied = errors.New("membership declared the node dead")
+
+// Config tunes a Dispatcher. The zero value is the default.
+type Config struct {
+	Policy swarm.Policy
+	// Gone is told of a node whose connections broke and could not be made
+	// again; nil: nobody is told. It must not block.
+	Gone func(node string)
+}
+
+// Dispatcher chooses nodes and keeps the books on them. It is safe for
+// concurrent use; choosing and reserving are one step, so that simultaneous
+// requests see one another.
+type Dispatcher struct {
+	cfg Config
+
+	mu struct {
+		sync.Mutex
+		fleet  *swarm.Fleet
+		router *swarm.Router // nil: no plan yet
+		nodes  map[string]*book
+		leases map[uint64]*swarm.Lease
+		next   uint64
+		freed  chan struct{} // closed whenever something may have become possible
+	}
+}
+
+// book is what this gateway knows of one node by itself.
+type book struct {
+	measures measures
+	circuit  swarm.Circuit
+	alive    context.Context // ends when the node dies
+	die      context.CancelCauseFunc
+	living   bool
+	cells    int // KV cells it has in all, and free, by its own last report
+	free     int
+}
+
+// New makes a dispatcher without plan and nodes.
+func New(cfg Config) *Dispatcher {
+	d := &Dispatcher{cfg: cfg}
+	d.mu.fleet = swarm.NewFleet("")
+	d.mu.nodes = map[string]*book{}
+	d.mu.leases = map[uint64]*swarm.Lease{}
+	d.mu.freed = make(chan struct{})
+	return d
+}
+
+// SetPlan takes a newer plan: routes cut over to it at once, leases stay.
+func (d *Dispatcher) SetPlan(plan *swarm.Plan) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.mu.router = swarm.NewRouter(plan, d.mu.fleet)
+	d.wakeLocked()
+}
+
+// SetView takes what membership believes now.
+func (d *Dispatcher) SetView(v *control.View) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := time.Now()
+	for i := range v.Members {
+		m := &v.Members[i]
+		b := d.bookLocked(m.ID)
+		d.lifeLocked(m.ID, b, m.Status)
+		state := v.Nodes[m.ID]
+		if m.Health != nil {
+			b.cells, b.free = m.Health.Cells, m.Health.FreeCells
+		}
+		// What does not validate was refused at the edge already.
+		_ = d.mu.fleet.Observe(state, now)
+		d.signalLocked(m.ID, b, now)
+	}
+	d.wakeLocked()
+}
+
+// lifeLocked starts and ends the context that Alive gives. A node that was only
+// never heard is not dead yet.
+func (d *Dispatcher) lifeLocked(id string, b *book, s control.Status) {
+	switch {
+	case s.Living() && !b.living:
+		if b.alive.Err() != nil {
+			b.alive, b.die = context.WithCancelCause(context.Background())
+			b.circuit.Reset()
+		}
+		b.living = true
+	case !s.Living() && s != control.StatusUnheard && b.living:
+		b.living = false
+		b.die(fmt.Errorf("node %s is %s: %w", id, s, errDied))
+	}
+}
+
+func (d *Dispatcher) bookLocked(id string) *book {
+	b := d.mu.nodes[id]
+	if b == nil {
+		b = &book{}
+		b.alive, b.die = context.WithCancelCause(context.Background())
+		d.mu.nodes[id] = b
+	}
+	return b
+}
+
+// signalLocked tells the fleet what the gateway itself knows of a node.
+func (d *Dispatcher) signalLocked(id string, b *book, now time.Time) {
+	s := b.measures.signals()
+	s.Circuit = b.circuit.State(now)
+	s.Errors = b.circuit.ErrorRate(now)
+	if b.cells > 0 {
+		s.KVTotal, s.KVFree = swarm.Measured(float64(b.cells)), swarm.Measured(float64(b.free))
+	}
+	if err := d.mu.fleet.Signal(id, s); err != nil {
+		panic("BUG: a measured signal that is refused: " + err.Error())
+	}
+}
+
+// wakeLocked lets waiting requests look again.
+func (d *Dispatcher) wakeLocked() {
+	close(d.mu.freed)
+	d.mu.freed = make(chan struct{})
+}
+
+// Changed gives a channel that closes when a choice that failed may succeed.
+func (d *Dispatcher) Changed() <-chan struct{} {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.mu.freed
+}
+
+// Alive gives a context that ends when the node dies.
+func (d *Dispatcher) Alive(node string) context.Context {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.bookLocked(node).alive
+}
+
+// Observe takes one finished step.
+func (d *Dispatcher) Observe(node string, s answer.Sample) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	b := d.bookLocked(node)
+	b.measures.take(s)
+	now := time.Now()
+	b.circuit.Success(now)
+	d.signalLocked(node, b, now)
+}
+
+// Patience is how long to wait for a step.
+func (d *Dispatcher) Patience(node string, rows, layers int) time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.bookLocked(node).measures.patience(rows, layers)
+}

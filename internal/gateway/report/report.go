@@ -1,0 +1,69 @@
+// Package report is what a gateway says of its swarm: the documents under
+// /v1/swarm, read by the command line, the page and other programs.
+package report
+
+import "hecate/swarm"
+
+// Status is the swarm as it is now; GET /v1/swarm.
+type Status struct {
+	State      string   `json:"state"`         // healthy, degraded, failed
+	Why        []string `json:"why,omitempty"` // what is missing for healthy
+	Gateway    string   `json:"gateway"`
+	URL        string   `json:"url,omitempty"`
+	Version    string   `json:"version"`
+	Generation uint64   `json:"generation"` // of the plan
+	Nodes      []Node   `json:"nodes"`
+	Models     []Model  `json:"models"`
+	Answers    Answers  `json:"answers"`
+}
+
+// Node is one worker.
+type Node struct {
+	ID             string            `json:"id"`
+	PID            int               `json:"pid,omitempty"` // when it runs on the gateway's machine
+	Alive          bool              `json:"alive"`
+	Desired        string            `json:"desired"`
+	LatencyMS      *float64          `json:"latency_ms"` // moving average per decode step; null: unmeasured
+	Load           *float64          `json:"load"`       // 1 is fully loaded
+	Score          *float64          `json:"score"`
+	RoundTripMS    *float64          `json:"round_trip_ms"`
+	MemoryUsed     int64             `json:"memory_used"`   // bytes
+	MemoryBudget   int64             `json:"memory_budget"` // bytes
+	TokensComputed int64             `json:"tokens_computed"`
+	Sessions       int               `json:"sessions"`
+	Cells          int               `json:"cells"`
+	FreeCells      int               `json:"free_cells"`
+	Fragments      []swarm.Fragment  `json:"fragments"` // what it really holds
+	Exactness      string            `json:"exactness,omitempty"`
+	IfItDies       map[string]string `json:"if_it_dies,omitempty"` // per model: unaffected, copy, splice, fallback, down
+}
+
+// Model is one model and its planned copies.
+type Model struct {
+	ID            string     `json:"id"`
+	Ready         bool       `json:"ready"`
+	Demo          bool       `json:"demo,omitempty"`
+	Missing       string     `json:"missing,omitempty"` // what readiness waits for
+	Layers        int        `json:"layers"`
+	ContextLength int        `json:"context_length"` // tokens, prompt and answer together
+	Bytes         int64      `json:"bytes"`
+	Created       int64      `json:"created"` // seconds since 1970
+	Pipelines     []Pipeline `json:"pipelines"`
+}
+
+// Pipeline is one copy.
+type Pipeline struct {
+	ID     int           `json:"pipeline_id"`
+	Live   bool          `json:"live"`
+	Stages []swarm.Stage `json:"stages"`
+}
+
+// Answers counts since the gateway's start.
+type Answers struct {
+	Running  int              `json:"running"`
+	Queued   int              `json:"queued"`
+	Finished int64            `json:"finished"`
+	Left     int64            `json:"left"` // by their clients
+	Lost     int64            `json:"lost"`
+	Rescues  map[string]int64 `json:"rescues"` // by kind
+}

@@ -1,0 +1,123 @@
+package swarm
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// explain writes, for people, why a model stands where it stands. It is called
+// before the model is booked.
+func (w *planWriter) explain(d *dealer, l layout) {
+	spec := d.s.spec
+	if len(l) == 0 {
+		w.note("%s: no complete copy fits; see unplaced", spec.ID)
+		return
+	}
+	m := d.merit(d.s, l)
+	w.note("%s: %d of %d copies in %d stages, as few as fit; the most loaded node counts %s per pass",
+		spec.ID, m.copies, spec.Copies, m.stages, m.slowest)
+	for _, c := range l {
+		if len(c) == 1 {
+			w.explainWhole(d, l, c[0].seat)
+		}
+	}
+	if m.shared > 0 {
+		w.note("%s: too little memory for copies that share no node; each layer lies on %d distinct nodes, so any %s may die, and a splice mends what a shared node breaks",
+			spec.ID, m.copies, countNodes(m.copies-1))
+	}
+}
+
+// explainWhole compares a model that is whole on one node with the best split
+// over two nodes that have no part in it.
+func (w *planWriter) explainWhole(d *dealer, l layout, seat int) {
+	whole := d.seats[seat].price(workUnits)
+	var others []int
+	for i := range d.seats {
+		if !slices.ContainsFunc(l, func(c chain) bool {
+			return slices.ContainsFunc(c, func(p piece) bool { return p.seat == i })
+		}) && d.fits(i) {
+			others = append(others, i)
+		}
+	}
+	pair := d.quickestPair(others)
+	if pair == nil {
+		return
+	}
+	split := d.merit(d.s, layout{pair}).total
+	names := d.name(pair[0].seat) + " and " + d.name(pair[1].seat)
+	switch {
+	case whole <= split:
+		w.note("%s: whole on %s at %s; split over %s it would cost %s, because a hop (%s) and a second node cost more than they gain",
+			d.s.spec.ID, d.name(seat), whole, names, split, d.hop)
+	default:
+		w.note("%s: whole on %s at %s; split over %s it would cost %s, but a model that fits on one node is not split: the hop would be paid for every token",
+			d.s.spec.ID, d.name(seat), whole, names, split)
+	}
+}
+
+// quickestPair splits one copy over the two seats that are quickest at half a
+// model each, if those two can hold it.
+func (d *dealer) quickestPair(seats []int) chain {
+	if len(seats) < 2 {
+		return nil
+	}
+	half := func(i int) Cost { return d.seats[i].price(workUnits / 2) }
+	a, b := -1, -1
+	for _, i := range seats {
+		switch {
+		case a < 0 || half(i) < half(a):
+			a, b = i, a
+		case b < 0 || half(i) < half(b):
+			b = i
+		}
+	}
+	for _, order := range [][]int{{a, b}, {b, a}} {
+		if l, ok := d.balanced(order, 0, 1); ok && len(l[0]) == 2 {
+			return l[0]
+		}
+	}
+	return nil
+}
+
+func (w *planWriter) note(format string, args ...any) {
+	w.plan.Notes = append(w.plan.Notes, fmt.Sprintf(format, args...))
+}
+
+func countNodes(n int) string {
+	if n == 1 {
+		return "one node"
+	}
+	return fmt.Sprintf("%d nodes", n)
+}
+
+// writeIdle names every node without a part in a pipeline and says why.
+func (w *planWriter) writeIdle() {
+	for i := range w.seats {
+		if !w.serving[i] {
+			w.plan.Idle = append(w.plan.Idle, IdleNode{w.name(i), w.idleReason(i)})
+		}
+	}
+}
+
+func (w *planWriter) idleReason(i int) string {
+	var spares []string
+	placed := false
+	for m := range w.specs {
+		placed = placed || len(w.placing.layouts[m]) > 0
+		for _, h := range w.held[i][m] {
+			spares = append(spares, w.specs[m].ID+" "+h.String())
+		}
+	}
+	usable := FormatBytes(w.seats[i].usable)
+	switch {
+	case len(w.specs) == 0:
+		return "there is no model to place"
+	case !placed:
+		return fmt.Sprintf("no complete copy of any model fits into the swarm; %s stay unused here", usable)
+	case len(spares) > 0:
+		return fmt.Sprintf("all copies that fit stand without it and a further stage would cost a hop (%s) per token; it keeps warm spares: %s",
+			w.hop, strings.Join(spares, ", "))
+	}
+	return fmt.Sprintf("%s of usable memory are too little for any layer", usable)
+}

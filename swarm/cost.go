@@ -24,14 +24,17 @@ const (
 // away from zero. Not-a-number and anything too large become Infinite; a
 // negative price does not exist and becomes 0.
 func CostOf(milliseconds float64) Cost {
-	ns := math.Round(milliseconds * 1e6)
+	ns := milliseconds * 1e6
 	switch {
 	case !(ns < math.MaxInt64): // also not-a-number
 		return Infinite
-	case ns < 0:
+	case ns <= 0:
 		return 0
 	}
-	return Cost(ns)
+	// Twice the rest, cut off, is 1 from a half on and 0 below. Unlike adding a
+	// half first this is exact, and it has no branch to mispredict.
+	whole := Cost(ns)
+	return whole + Cost(2*(ns-float64(whole)))
 }
 
 // Add returns c + d, stopping at Infinite.

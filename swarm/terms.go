@@ -1,0 +1,100 @@
+package swarm
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// A Term is one named part of an adaptive price.
+type Term int
+
+// The terms of the adaptive price, each in milliseconds-equivalent per stage.
+// T is the number of output tokens expected, k the layers that the stage runs,
+// P the prompt tokens.
+const (
+	// TermDecode is T steps on the node: T * k * LayerMS, or T * latency_ms
+	// where the time per layer was not measured.
+	TermDecode Term = iota
+	// TermLink is T round trips between gateway and node, which stand in a
+	// star: every stage pays its own.
+	TermLink
+	// TermPrefill is the time to read the prompt.
+	TermPrefill
+	// TermLoad is load * (120 ms + the stage's own work), where load is the
+	// larger of what the node reports and what the gateway has in flight on
+	// it per slot: work counts at once, before any telemetry arrives.
+	TermLoad
+	// TermCapacity is 100 ms / score, as in the classic price.
+	TermCapacity
+	// TermUnmeasured stands in for the work of a node whose speed nobody knows.
+	TermUnmeasured
+	// TermStale draws the price of an old sample towards the unmeasured one.
+	TermStale
+	// TermErrors is 10 s times the share of recent requests that failed: a
+	// node that fails fast must not look idle.
+	TermErrors
+	// TermCircuit is the price of a node on probation (circuit half open).
+	TermCircuit
+	// TermKV rises as the session would fill what is left of the KV cache.
+	TermKV
+	// TermExplore takes back, as a negative price, what was only assumed or
+	// feared of a node, for a request that is to find out about it.
+	TermExplore
+	numTerms
+)
+
+var termNames = [numTerms]string{
+	"decode", "link", "prefill", "load", "capacity", "unmeasured", "stale", "errors", "circuit", "kv", "explore",
+}
+
+func (t Term) String() string { return termNames[t] }
+
+// Terms is a price taken apart. In JSON it is an object of the terms that are
+// not zero, in milliseconds.
+type Terms [numTerms]Cost
+
+// Total adds the terms up, saturating at Infinite.
+func (t *Terms) Total() Cost {
+	total := Cost(0)
+	for _, c := range t[:TermExplore] {
+		total = total.Add(c)
+	}
+	if total == Infinite {
+		return total
+	}
+	return max(0, total+t[TermExplore])
+}
+
+// add adds n times other, term by term.
+func (t *Terms) add(other *Terms, n int) {
+	for i, c := range other {
+		if c < 0 {
+			t[i] -= (-c).Times(n)
+			continue
+		}
+		t[i] = t[i].Add(c.Times(n))
+	}
+}
+
+// String prints the terms that are not zero: "decode=128ms link=12.8ms".
+func (t Terms) String() string {
+	var parts []string
+	for i, c := range t {
+		if c != 0 {
+			parts = append(parts, fmt.Sprintf("%s=%s", Term(i), c))
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+// MarshalJSON writes the terms that are not zero by name.
+func (t Terms) MarshalJSON() ([]byte, error) {
+	m := map[string]Cost{}
+	for i, c := range t {
+		if c != 0 {
+			m[Term(i).String()] = c
+		}
+	}
+	return json.Marshal(m)
+}

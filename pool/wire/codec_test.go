@@ -218,7 +218,7 @@ func TestWriterRefusesAndGoesOn(t *testing.T) {
 		want error
 	}{
 		{TypeData, 1, MaxPayload + 1, ErrLength}, {TypeAck, 1, 7, ErrLength}, {TypePing, 0, 0, ErrLength},
-		{TypeData, 0, 1, ErrConnID}, {TypeGoAway, 1, 2, ErrConnID},
+		{TypeData, 0, 1, ErrConnID}, {TypeGoAway, 1, 2, ErrConnID}, {TypeWant, 1, pingSize, ErrConnID},
 	} {
 		if err := w.Append(c.t, 0, c.id, make([]byte, c.n)); !errors.Is(err, c.want) {
 			t.Errorf("%v of %d bytes on %d: %v", c.t, c.n, c.id, err)
@@ -430,7 +430,7 @@ func TestChunks(t *testing.T) {
 
 func TestNamesForPeople(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
-		{TypeGoAway.String(), "GOAWAY"}, {Type(0).String(), "type(0)"}, {Type(77).String(), "type(77)"},
+		{TypeGoAway.String(), "GOAWAY"}, {TypeWant.String(), "WANT"}, {Type(0).String(), "type(0)"}, {Type(77).String(), "type(77)"},
 		{CodeTimeout.String(), "timeout"}, {Code(100).String(), "code(100)"}, {Code(1030).String(), "application(6)"},
 		{Reason{Code: CodeOK}.String(), "ok"}, {RoleNode.String(), "node"}, {Role(9).String(), "role(9)"},
 		{RefuseBusy.String(), "busy"}, {RefusalReason(0).String(), "reason(0)"},

@@ -20,8 +20,8 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 type Type uint8
 
 // Frame types. OPEN, DATA, ACK, CLOSE and CANCEL belong to one session and carry
-// its conn_id, which is never 0. PING, PONG and GOAWAY belong to the connection and
-// carry conn_id 0.
+// its conn_id, which is never 0. PING, PONG, GOAWAY and WANT belong to the connection
+// and carry conn_id 0.
 const (
 	TypeOpen   Type = 1 // starts a session: windows and metadata, see [Open]
 	TypeData   Type = 2 // a message, or a chunk of one
@@ -31,15 +31,16 @@ const (
 	TypePing   Type = 6 // asks for a PONG with the same token
 	TypePong   Type = 7 // answers a PING
 	TypeGoAway Type = 8 // the sender drains: no new OPEN, see [Reason]
+	TypeWant   Type = 9 // a gateway tells a reverse node how many connections it wants, as the token
 )
 
 var typeNames = [...]string{
 	TypeOpen: "OPEN", TypeData: "DATA", TypeAck: "ACK", TypeClose: "CLOSE",
-	TypeCancel: "CANCEL", TypePing: "PING", TypePong: "PONG", TypeGoAway: "GOAWAY",
+	TypeCancel: "CANCEL", TypePing: "PING", TypePong: "PONG", TypeGoAway: "GOAWAY", TypeWant: "WANT",
 }
 
 // Known reports whether this version of the protocol defines t.
-func (t Type) Known() bool { return t >= TypeOpen && t <= TypeGoAway }
+func (t Type) Known() bool { return t >= TypeOpen && t <= TypeWant }
 
 func (t Type) String() string {
 	if t.Known() {
@@ -57,7 +58,7 @@ func (t Type) lengths() (lo, hi uint32) {
 		return ackSize, ackSize
 	case TypeClose, TypeCancel, TypeGoAway:
 		return reasonSize, reasonSize + MaxReason
-	case TypePing, TypePong:
+	case TypePing, TypePong, TypeWant:
 		return pingSize, pingSize
 	default:
 		return 0, MaxPayload
@@ -67,7 +68,7 @@ func (t Type) lengths() (lo, hi uint32) {
 // legalID reports whether a frame of type t may carry conn_id id.
 func (t Type) legalID(id uint64) bool {
 	switch t {
-	case TypePing, TypePong, TypeGoAway:
+	case TypePing, TypePong, TypeGoAway, TypeWant:
 		return id == 0
 	case TypeOpen, TypeData, TypeAck, TypeClose, TypeCancel:
 		return id != 0

@@ -1,0 +1,178 @@
+package arch
+
+import (
+	"fmt"
+	"math"
+
+	"hecate/internal/engine/gguf"
+)
+
+// llama describes Llama 1 to 3 and what shares their architecture: pre-norm
+// with RMS norms, rotary positions on neighbouring pairs, grouped-query
+// attention, gated SiLU. Frequency factors (Llama 3.1) are supported, yarn and
+// longrope scaling and mixtures of experts are not.
+func llama(r *reader) error {
+	if err := r.refuseVariants(); err != nil {
+		return err
+	}
+	if err := r.attention(); err != nil {
+		return err
+	}
+	if err := r.rope(); err != nil {
+		return err
+	}
+	if err := r.ends(); err != nil {
+		return err
+	}
+	m, s := r.spec.Info, r.spec
+	q, kv := m.Heads*s.HeadDim, m.KVHeads*s.HeadDim
+	wants := []want{
+		{role: AttnNorm, dims: []int{m.Width}},
+		{role: Query, dims: []int{m.Width, q}}, {role: QueryBias, dims: []int{q}, optional: true},
+		{role: Key, dims: []int{m.Width, kv}}, {role: KeyBias, dims: []int{kv}, optional: true},
+		{role: Value, dims: []int{m.Width, kv}}, {role: ValueBias, dims: []int{kv}, optional: true},
+		{role: AttnOut, dims: []int{q, m.Width}}, {role: AttnOutBias, dims: []int{m.Width}, optional: true},
+		{role: FFNNorm, dims: []int{m.Width}},
+		{role: Gate, dims: []int{m.Width, m.FeedForward}},
+		{role: Up, dims: []int{m.Width, m.FeedForward}},
+		{role: Down, dims: []int{m.FeedForward, m.Width}},
+	}
+	return r.layers(wants)
+}
+
+// refuseVariants refuses options that change a llama's arithmetic.
+func (r *reader) refuseVariants() error {
+	for _, v := range []struct {
+		key      string
+		harmless float64
+		why      string
+	}{
+		{"expert_count", 0, "mixtures of experts are not implemented"},
+		{"pooling_type", 0, "embedding models are not implemented"},
+		{"logit_scale", 1, "logit scaling is not implemented"},
+		{"residual_scale", 1, "residual scaling is not implemented"},
+		{"embedding_scale", 1, "embedding scaling is not implemented"},
+		{"attention.scale", 0, "a scale of its own for attention is not implemented"},
+		{"attention.clamp_kqv", 0, "clamping is not implemented"},
+		{"attention.max_alibi_bias", 0, "alibi is not implemented"},
+		{"attn_logit_softcapping", 0, "soft caps are not implemented"},
+		{"final_logit_softcapping", 0, "soft caps are not implemented"},
+		{"rope.scale_linear", 1, "write rope.scaling.type and rope.scaling.factor instead"},
+		{"rope.scaling.attn_factor", 1, "yarn is not implemented"},
+	} {
+		if err := r.refuse(v.key, v.harmless, v.why); err != nil {
+			return err
+		}
+	}
+	if causal, ok := r.f.Flag(r.key("attention.causal")); ok && !causal {
+		return r.unsupported(r.key("attention.causal"), false, "only causal attention is implemented")
+	}
+	return nil
+}
+
+// attention reads the shape of attention and the norms' epsilon.
+func (r *reader) attention() error {
+	m := r.spec.Info
+	if m.KeyDim != m.ValueDim {
+		return r.unsupported(r.key("attention.value_length"), m.ValueDim, fmt.Sprintf("keys have %d; different lengths are not implemented", m.KeyDim))
+	}
+	if m.FeedForward == 0 {
+		return r.broken(r.key("feed_forward_length"), "absent", "required")
+	}
+	if !r.f.Has(r.key("attention.key_length")) && m.Width%m.Heads != 0 {
+		return r.broken(r.key("attention.head_count"), m.Heads, "does not divide the width %d", m.Width)
+	}
+	if m.KeyDim%8 != 0 {
+		return r.unsupported("size of a head", m.KeyDim, "must be a multiple of 8")
+	}
+	r.spec.HeadDim = m.KeyDim
+	r.spec.Scale = 1 / math.Sqrt(float64(m.KeyDim))
+	key := r.key("attention.layer_norm_rms_epsilon")
+	if !r.f.Has(key) {
+		return r.broken(key, "absent", "required")
+	}
+	var err error
+	r.spec.Eps, err = r.float("attention.layer_norm_rms_epsilon", 0, 1e-12, 1)
+	return err
+}
+
+// rope reads the position embedding. The base's default is llama.cpp's.
+func (r *reader) rope() error {
+	s := r.spec
+	s.Rope.Dim = s.HeadDim
+	if key := r.key("rope.dimension_count"); r.f.Has(key) {
+		n, ok := r.f.Uint(key)
+		if !ok || n < 2 || n > uint64(s.HeadDim) || n%2 != 0 {
+			return r.broken(key, n, "must be even and at most the head's %d", s.HeadDim)
+		}
+		s.Rope.Dim = int(n)
+	}
+	var err error
+	if s.Rope.Base, err = r.float("rope.freq_base", 10000, 1, 1e12); err != nil {
+		return err
+	}
+	s.Rope.Scale = 1
+	switch kind, _ := r.f.Text(r.key("rope.scaling.type")); kind {
+	case "", "none":
+		if kind == "none" {
+			break
+		}
+		// Writers that leave the type out mean linear scaling by the factor.
+		fallthrough
+	case "linear":
+		key := r.key("rope.scaling.factor")
+		if !r.f.Has(key) {
+			break
+		}
+		factor, err := r.float("rope.scaling.factor", 1, 1e-3, 1e6)
+		if err != nil {
+			return err
+		}
+		s.Rope.Scale = 1 / factor
+	default:
+		return r.unsupported(r.key("rope.scaling.type"), kind, "only linear scaling and frequency factors are implemented")
+	}
+	return nil
+}
+
+// ends reads embedding and head.
+func (r *reader) ends() error {
+	m := r.spec.Info
+	table := []int{m.Width, m.Vocab}
+	if err := r.piece(gguf.PieceEmbedding, "", []want{{role: TokenEmbedding, dims: table}}); err != nil {
+		return err
+	}
+	if m.HeadBytes == 0 {
+		return nil
+	}
+	head := []want{{role: OutputNorm, dims: []int{m.Width}}, {role: Output, dims: table}}
+	if !m.TiedHead {
+		return r.piece(gguf.PieceHead, "", head)
+	}
+	if err := r.piece(gguf.PieceHead, "", head[:1]); err != nil {
+		return err
+	}
+	e, _ := r.f.Tensor(string(TokenEmbedding))
+	r.spec.tensors[gguf.PieceHead] = append(r.spec.tensors[gguf.PieceHead], Tensor{Output, e})
+	return nil
+}
+
+// layers reads all layers, each with the shared frequency factors.
+func (r *reader) layers(wants []want) error {
+	factors, ok := r.f.Tensor(string(RopeFreqs))
+	if ok {
+		if err := r.fits(factors, []int{r.spec.Rope.Dim / 2}); err != nil {
+			return err
+		}
+		r.spec.Rope.Factors = true
+	}
+	for i := range r.spec.Info.Layers {
+		if err := r.piece(i, fmt.Sprintf("blk.%d.", i), wants); err != nil {
+			return err
+		}
+		if ok && r.spec.tensors[i] != nil {
+			r.spec.tensors[i] = append(r.spec.tensors[i], Tensor{RopeFreqs, factors})
+		}
+	}
+	return r.nothingElse()
+}

@@ -1,0 +1,249 @@
+//go:build !noengine && cgo
+
+package engine
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/ollama/ollama/ml"
+	"github.com/ollama/ollama/ml/nn/rope"
+
+	"hecate/internal/engine/arch"
+)
+
+// graph builds the computation of one pass. Sessions share all products with
+// weights; attention is a node of its own for each session, over exactly the
+// cells it holds. So no row ever looks at another session's cells, not even to
+// skip them.
+type graph struct {
+	p    *pass
+	ctx  ml.Context
+	in   ml.Context // for inputs
+	rows int
+
+	positions ml.Tensor
+	wanted    ml.Tensor // rows to return, or nil for all
+	attended  ml.Tensor // rows x heads: where the segments' results are put together
+	masks     []ml.Tensor
+	cells     ml.Tensor // the cell of each row, in cellsOf's layer
+	cellsOf   []int32
+
+	// memory kept between passes
+	numbers []int32
+	mask    []byte
+}
+
+// Upper bounds of what a pass adds to a graph: tensors, nodes and views.
+const (
+	nodesPerPass    = 32
+	nodesPerLayer   = 44
+	nodesPerSegment = 14 // per layer
+)
+
+func (p *pass) nodes() int {
+	n := nodesPerPass + len(p.segs) + len(p.units)*(nodesPerLayer+nodesPerSegment*len(p.segs))
+	return min(n, graphNodes)
+}
+
+// maxSegments is the most sessions in a pass of so many layers.
+func maxSegments(layers int) int {
+	return max(1, ((graphNodes-nodesPerPass)/layers-nodesPerLayer)/(nodesPerSegment+1))
+}
+
+// run implements kernels.
+func (k *ggmlKernels) run(p *pass) error {
+	if err := k.setThreads(); err != nil {
+		return err
+	}
+	return guard("compute", func() error {
+		ctx := k.base.NewContextSize(p.nodes())
+		defer ctx.Close()
+		out := k.graph.build(p, ctx)
+		if out == nil {
+			ctx.Compute()
+			return nil
+		}
+		ctx.Forward(out).Compute(out)
+		p.out = out.Floats()
+		return nil
+	})
+}
+
+// measure implements kernels.
+func (k *ggmlKernels) measure(p *pass) (int64, error) {
+	var bytes int64
+	err := guard("reserve work memory", func() error {
+		ctx := k.base.NewContextSize(p.nodes())
+		defer ctx.Close()
+		out := k.graph.build(p, ctx)
+		ctx.SetBatchSize(p.rows())
+		ctx.Forward(out).Reserve()
+		m := k.base.BackendMemory()
+		bytes = int64(m.CPU.Graph)
+		for _, g := range m.GPUs {
+			bytes += int64(g.Graph)
+		}
+		return nil
+	})
+	return bytes, err
+}
+
+// build returns the result: the wanted rows, or nil if there are none.
+func (g *graph) build(p *pass, ctx ml.Context) ml.Tensor {
+	*g = graph{p: p, ctx: ctx, in: ctx.Input(), rows: p.rows(), numbers: g.numbers, mask: g.mask}
+	g.positions = g.in.FromInts(p.positions, g.rows)
+	if n := len(p.wanted); n > 0 && n < g.rows {
+		g.wanted = g.in.FromInts(p.wanted, n)
+	}
+	if len(p.segs) > 1 {
+		g.attended = g.in.Empty(ml.DTypeF32, p.spec.Info.Heads*p.spec.HeadDim, g.rows)
+	}
+	for _, s := range p.segs {
+		g.masks = append(g.masks, g.causal(s))
+	}
+	x := g.input()
+	for i := range p.units {
+		if x = g.layer(i, x); x == nil {
+			return nil
+		}
+	}
+	if p.head != nil {
+		h := p.head.(*piece)
+		x = x.RMSNorm(ctx, h.byRole[arch.OutputNorm], p.spec.Eps)
+		x = h.byRole[arch.Output].Mulmat(ctx, x)
+	}
+	return x
+}
+
+// input is the first layer's input: embedded tokens or given hidden states.
+func (g *graph) input() ml.Tensor {
+	if g.p.embed == nil {
+		return g.in.FromFloats(g.p.hidden, g.p.spec.Info.Width, g.rows)
+	}
+	tokens := g.in.FromInts(g.p.tokens, g.rows)
+	return g.p.embed.(*piece).byRole[arch.TokenEmbedding].Rows(g.ctx, tokens)
+}
+
+// layer computes one layer; in the last one only the wanted rows go on after
+// attention, and none if none is wanted.
+func (g *graph) layer(i int, x ml.Tensor) ml.Tensor {
+	ctx, spec, w := g.ctx, g.p.spec, g.p.units[i].(*piece)
+	h := x.RMSNorm(ctx, w.byRole[arch.AttnNorm], spec.Eps)
+	q := g.linear(w, arch.Query, arch.QueryBias, h).Reshape(ctx, spec.HeadDim, spec.Info.Heads, g.rows)
+	key := g.linear(w, arch.Key, arch.KeyBias, h).Reshape(ctx, spec.HeadDim, spec.Info.KVHeads, g.rows)
+	value := g.linear(w, arch.Value, arch.ValueBias, h)
+	q, key = g.rotate(w, q), g.rotate(w, key)
+	g.store(i, w, key, value)
+
+	last := i == len(g.p.units)-1
+	if last && len(g.p.wanted) == 0 {
+		return nil
+	}
+	a := g.attention(i, w, q)
+	if last && g.wanted != nil {
+		a, x = a.Rows(ctx, g.wanted), x.Rows(ctx, g.wanted)
+	}
+	x = g.linear(w, arch.AttnOut, arch.AttnOutBias, a).Add(ctx, x)
+
+	h = x.RMSNorm(ctx, w.byRole[arch.FFNNorm], spec.Eps)
+	up := w.byRole[arch.Up].Mulmat(ctx, h)
+	h = w.byRole[arch.Gate].Mulmat(ctx, h).SILU(ctx, up)
+	return w.byRole[arch.Down].Mulmat(ctx, h).Add(ctx, x)
+}
+
+func (g *graph) linear(w *piece, weight, bias arch.Role, x ml.Tensor) ml.Tensor {
+	x = w.byRole[weight].Mulmat(g.ctx, x)
+	if b := w.byRole[bias]; b != nil {
+		x = x.Add(g.ctx, b)
+	}
+	return x
+}
+
+// rotator is implemented by ggml's tensors.
+type rotator interface {
+	RoPE(ctx ml.Context, positions ml.Tensor, dim int, base, scale float32, options ...func(*rope.Options)) ml.Tensor
+}
+
+func (g *graph) rotate(w *piece, x ml.Tensor) ml.Tensor {
+	r := g.p.spec.Rope
+	var options []func(*rope.Options)
+	if r.NeoX {
+		options = append(options, rope.WithTypeNeoX())
+	}
+	if f := w.byRole[arch.RopeFreqs]; f != nil {
+		options = append(options, rope.WithFactors(f))
+	}
+	return x.(rotator).RoPE(g.ctx, g.positions, r.Dim, r.Base, r.Scale, options...)
+}
+
+// store writes the rows' keys and values into their cells.
+func (g *graph) store(i int, w *piece, key, value ml.Tensor) {
+	at := g.rowCells(i)
+	key = key.Reshape(g.ctx, w.keys.Dim(0), g.rows)
+	g.ctx.Forward(w.keys.SetRows(g.ctx, key, at), w.values.SetRows(g.ctx, value, at))
+}
+
+// rowCells is the cell of each row in a layer. Usually a session has the same
+// cells on all of its layers.
+func (g *graph) rowCells(i int) ml.Tensor {
+	g.numbers = g.numbers[:0]
+	for _, s := range g.p.segs {
+		for n := range s.n {
+			g.numbers = append(g.numbers, int32(s.cells[i]+s.start+n))
+		}
+	}
+	if g.cells == nil || !slices.Equal(g.numbers, g.cellsOf) {
+		g.cells = g.in.FromInts(g.numbers, g.rows)
+		g.cellsOf = append(g.cellsOf[:0], g.numbers...)
+	}
+	return g.cells
+}
+
+// attention computes every segment over its session's cells.
+func (g *graph) attention(i int, w *piece, q ml.Tensor) ml.Tensor {
+	if len(g.p.segs) == 1 {
+		return g.attend(i, w, 0, q)
+	}
+	ctx, width := g.ctx, g.attended.Dim(0)
+	for n, s := range g.p.segs {
+		part := q.View(ctx, s.row*q.Stride(2), q.Dim(0), q.Stride(1), q.Dim(1), q.Stride(2), s.n)
+		to := g.attended.View(ctx, s.row*g.attended.Stride(1), width*s.n)
+		a := g.attend(i, w, n, part).Reshape(ctx, width*s.n)
+		ctx.Forward(a.Copy(ctx, to))
+	}
+	return g.attended
+}
+
+// attend computes the n-th segment.
+func (g *graph) attend(i int, w *piece, n int, q ml.Tensor) ml.Tensor {
+	ctx, spec, s := g.ctx, g.p.spec, g.p.segs[n]
+	held := s.start + s.n
+	history := func(t ml.Tensor) ml.Tensor {
+		row := t.Stride(1)
+		head := row / spec.Info.KVHeads
+		return t.View(ctx, s.cells[i]*row, spec.HeadDim, head, spec.Info.KVHeads, row, held)
+	}
+	a := q.(ml.ScaledDotProductAttention).ScaledDotProductAttention(
+		ctx, history(w.keys), history(w.values), g.masks[n], nil, nil, spec.Scale, true)
+	return a.Reshape(ctx, spec.HeadDim*spec.Info.Heads, s.n)
+}
+
+// causal is the mask of a segment: a row sees the positions up to its own. One
+// row sees all that is held and needs none.
+func (g *graph) causal(s segment) ml.Tensor {
+	if s.n == 1 {
+		return nil
+	}
+	const hidden = 0xfc00 // minus infinity in half precision
+	held := s.start + s.n
+	g.mask = slices.Grow(g.mask[:0], 2*held*s.n)[:2*held*s.n]
+	clear(g.mask)
+	for r := range s.n {
+		row := g.mask[2*held*r:]
+		for c := s.start + r + 1; c < held; c++ {
+			binary.LittleEndian.PutUint16(row[2*c:], hidden)
+		}
+	}
+	return g.in.FromBytes(ml.DTypeF16, g.mask, held, s.n)
+}

@@ -1,0 +1,173 @@
+package engine
+
+import (
+	"slices"
+	"time"
+)
+
+// groups are the ranges that sessions run on. Steps of one group can be
+// computed in one pass; groups take turns.
+type groups struct {
+	list []*group
+	next int // where the search for the next group begins
+}
+
+// group is one range of one model.
+type group struct {
+	model  *model
+	layers Range
+	users  int     // open sessions
+	queue  []*step // in the order in which they get rows
+	timing timing
+}
+
+// maxIdleGroups bounds what is remembered of ranges nobody uses.
+const maxIdleGroups = 64
+
+// join finds or makes the group of a range and counts a session in.
+func (gs *groups) join(m *model, r Range) *group {
+	for _, g := range gs.list {
+		if g.model == m && g.layers == r {
+			g.users++
+			return g
+		}
+	}
+	if len(gs.list) >= maxIdleGroups {
+		gs.forget(func(g *group) bool { return g.users == 0 })
+	}
+	g := &group{model: m, layers: r, users: 1}
+	gs.list = append(gs.list, g)
+	return g
+}
+
+// leave counts a session out.
+func (gs *groups) leave(g *group) {
+	g.users--
+	g.timing.partners = min(g.timing.partners, g.users)
+}
+
+// forget removes the groups for which f is true.
+func (gs *groups) forget(f func(*group) bool) {
+	gs.list = slices.DeleteFunc(gs.list, f)
+	gs.next = 0
+}
+
+// pick returns the group whose turn it is. If all groups with work wait for
+// companions, it returns none and how long to wait; a negative time means that
+// there is nothing to do.
+func (gs *groups) pick(now time.Time) (*group, time.Duration) {
+	wait := time.Duration(-1)
+	for i := range gs.list {
+		at := (gs.next + i) % len(gs.list)
+		g := gs.list[at]
+		if len(g.queue) == 0 {
+			continue
+		}
+		if w := g.gather(now); w > 0 {
+			if wait < 0 || w < wait {
+				wait = w
+			}
+			continue
+		}
+		gs.next = at + 1
+		return g, 0
+	}
+	return nil, wait
+}
+
+// streaming says whether sessions are in the middle of answers, one token at a
+// time: a long prompt must not make them wait.
+func (gs *groups) streaming(now time.Time) bool {
+	const recent = 500 * time.Millisecond
+	return slices.ContainsFunc(gs.list, func(g *group) bool {
+		return g.users > 0 && now.Sub(g.timing.lastDecode) < recent ||
+			slices.ContainsFunc(g.queue, func(st *step) bool { return st.left() == 1 })
+	})
+}
+
+func (g *group) push(st *step) { g.queue = append(g.queue, st) }
+
+func (g *group) remove(st *step) {
+	if i := slices.Index(g.queue, st); i >= 0 {
+		g.queue = slices.Delete(g.queue, i, i+1)
+	}
+}
+
+// rotate puts a step behind the others, so that long inputs take turns.
+func (g *group) rotate(st *step) {
+	g.remove(st)
+	g.push(st)
+}
+
+// limits bound a pass, in rows.
+type limits struct {
+	rows int // in all
+	long int // of inputs of more than one row
+	outs int // returned
+}
+
+// pick is a number of rows of a step.
+type pick struct {
+	st *step
+	n  int
+}
+
+// plan chooses the rows of the next pass: first every step that has one row
+// left (streams, in the order in which they came), then chunks of longer
+// inputs as the limits allow. At least one row is chosen if any step waits.
+func plan(queue []*step, lim limits) []pick {
+	var picks []pick
+	rows, outs := 0, 0
+	add := func(st *step, n int) {
+		if lim.outs > 0 {
+			n = min(n, st.rowsFor(lim.outs-outs))
+		}
+		if n < 1 {
+			return
+		}
+		picks = append(picks, pick{st, n})
+		rows += n
+		outs += st.outs(n)
+	}
+	for _, st := range queue {
+		if st.left() == 1 && rows < lim.rows {
+			add(st, 1)
+		}
+	}
+	long := lim.long
+	if len(picks) == 0 {
+		long = max(1, long)
+	}
+	for _, st := range queue {
+		if st.left() == 1 {
+			continue
+		}
+		before := rows
+		add(st, min(st.left(), long, lim.rows-rows))
+		long -= rows - before
+	}
+	return picks
+}
+
+// outs is the number of rows returned when the next n rows are computed.
+func (st *step) outs(n int) int {
+	switch {
+	case st.in.Want == WantAll:
+		return n
+	case st.in.Want == WantLast && n == st.left():
+		return 1
+	}
+	return 0
+}
+
+// rowsFor is the most rows that can be computed next while at most outs are
+// returned.
+func (st *step) rowsFor(outs int) int {
+	switch {
+	case st.in.Want == WantAll:
+		return outs
+	case st.in.Want == WantLast && outs < 1:
+		return st.left() - 1
+	}
+	return st.left()
+}

@@ -119,7 +119,7 @@ func (c *Cost) UnmarshalJSON(data []byte) error {
 // bits would lose nanoseconds of large prices.
 func parseDecimal(text string) (Cost, bool) {
 	whole, frac, _ := strings.Cut(text, ".")
-	if len(whole) > 12 || len(frac) > 6 {
+	if len(whole) > 13 || len(frac) > 6 {
 		return 0, false
 	}
 	ms, err := strconv.ParseUint(whole, 10, 64)
@@ -130,5 +130,5 @@ func parseDecimal(text string) (Cost, bool) {
 	if err != nil {
 		return 0, false
 	}
-	return Cost(ms*1e6 + rest), true
+	return Cost(min(ms*1e6+rest, math.MaxInt64)), true
 }

@@ -159,7 +159,7 @@ func (r *run) less(other *run) bool {
 
 // stages reads the chain off.
 func (w *weave) stages(f *Fleet, window LayerRange) []Stage {
-	var out []Stage
+	out := make([]Stage, 0, 8)
 	for seg := 0; seg < len(w.start); {
 		i := int(w.start[seg])
 		first := w.cuts[seg]

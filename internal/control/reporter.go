@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -17,7 +18,6 @@ var ErrSuperseded = errors.New("a newer start of this node took its place")
 
 // A ReporterConfig says who reports what.
 type ReporterConfig struct {
-	Bus         Bus
 	Node        string
 	Incarnation uint64 // as the gateway assigned it, >= 1
 	Instance    string // random name of this process
@@ -41,10 +41,11 @@ const (
 // A Reporter is the node's voice: health each second and at once on change,
 // answers to commands, a goodbye at the end.
 type Reporter struct {
-	cfg     ReporterConfig
-	who     Who
-	changed chan struct{} // capacity 1
-	newer   chan Who      // capacity 1: who superseded us
+	cfg      ReporterConfig
+	who      Who
+	sequence atomic.Uint64 // of the newest report; grows across Runs
+	changed  chan struct{} // capacity 1
+	newer    chan Who      // capacity 1: who superseded us
 }
 
 // NewReporter returns a reporter that is silent until Run.
@@ -76,30 +77,34 @@ func (r *Reporter) Changed() {
 	}
 }
 
-// Run reports until ctx ends, then says goodbye. It returns ErrSuperseded when
-// a newer start of this node appears.
-func (r *Reporter) Run(ctx context.Context) error {
+// Run reports on a bus until ctx ends. It may be called again, with another
+// bus, when it has returned. It returns ErrSuperseded when a newer start of
+// this node appears.
+func (r *Reporter) Run(ctx context.Context, bus Bus) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	commands := newCommandServer(ctx, r)
 	defer commands.wait()
-	stop, err := r.cfg.Bus.Subscribe(CommandSubject(r.cfg.Node), commands.serve)
+	stop, err := bus.Subscribe(CommandSubject(r.cfg.Node), commands.serve)
 	if err != nil {
 		return fmt.Errorf("listening for commands of node %s: %w", r.cfg.Node, err)
 	}
 	defer stop()
-	return r.report(ctx)
+	return r.report(ctx, bus)
 }
 
-func (r *Reporter) report(ctx context.Context) error {
+// Goodbye tells everybody that the node leaves on purpose. Nothing reported
+// after it counts.
+func (r *Reporter) Goodbye(bus Bus) { r.publish(bus, true) }
+
+func (r *Reporter) report(ctx context.Context, bus Bus) error {
 	tick := time.NewTicker(r.cfg.Interval)
 	defer tick.Stop()
-	for sequence := uint64(1); ; sequence++ {
-		r.publish(sequence, false)
+	for {
+		r.publish(bus, false)
 		last := time.Now()
 		select {
 		case <-ctx.Done():
-			r.publish(sequence+1, true)
 			return nil
 		case w := <-r.newer:
 			return fmt.Errorf("%w: %s runs on %s as process %d", ErrSuperseded, w.Node, w.Host, w.PID)
@@ -120,15 +125,15 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-func (r *Reporter) publish(sequence uint64, leaving bool) {
+func (r *Reporter) publish(bus Bus, leaving bool) {
 	h := new(Health)
 	r.cfg.Fill(h)
 	h.Node, h.Incarnation, h.Instance = r.cfg.Node, r.cfg.Incarnation, r.cfg.Instance
-	h.Sequence, h.PID, h.Leaving = sequence, r.who.PID, leaving
+	h.Sequence, h.PID, h.Leaving = r.sequence.Add(1), r.who.PID, leaving
 	h.State.ID = r.cfg.Node
 	data, err := Encode(h)
 	if err == nil {
-		err = r.cfg.Bus.Publish(HealthSubject(r.cfg.Node), data)
+		err = bus.Publish(HealthSubject(r.cfg.Node), data)
 	}
 	if err != nil {
 		r.cfg.Log.Warn("health was not reported", "node", r.cfg.Node, "error", err)

@@ -28,6 +28,9 @@ type Config struct {
 
 const (
 	connectTimeout = 3 * time.Second
+	// requestTimeout is for store operations whose context has no deadline: a
+	// question that was on its way when the server went down is lost.
+	requestTimeout = 2 * time.Second
 	// reconnectWait is short: health must not miss two beats because a server
 	// was restarted. The jitter keeps a swarm from coming back as one.
 	reconnectWait   = 150 * time.Millisecond
@@ -73,7 +76,7 @@ func Connect(ctx context.Context, cfg Config) (*Conn, error) {
 		return nil, fmt.Errorf("connecting to the control plane at %s: %w", strings.Join(cfg.Servers, ", "), err)
 	}
 	c.nc = nc
-	if c.js, err = jetstream.New(nc); err != nil {
+	if c.js, err = jetstream.New(nc, jetstream.WithDefaultTimeout(requestTimeout)); err != nil {
 		nc.Close()
 		return nil, fmt.Errorf("connecting to the control plane: %w", err)
 	}

@@ -15,6 +15,14 @@ const (
 	// 200 ms at 160 Mbit/s. Then the proxy stops reading, as a full line would.
 	queued = 256
 
+	// throttledQueue is how much a throttled direction holds, as time: a line with
+	// the buffers of a common router, not with megabytes that a PING would wait behind.
+	throttledQueue = 125 * time.Millisecond
+
+	// kernelBuffer keeps the receive buffers of the proxy's sockets small in bytes, for the
+	// same reason.
+	kernelBuffer = 64 << 10
+
 	// packet, minRetransmit and maxRetransmits imitate what the loss of a packet
 	// costs a TCP connection.
 	packet         = 1460

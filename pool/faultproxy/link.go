@@ -95,10 +95,16 @@ type stream struct {
 	rng   *rand.Rand
 	queue chan piece
 	free  chan []byte // buffers for reuse
+
+	bytes   atomic.Int64  // in the queue or being written
+	drained chan struct{} // capacity 1: bytes fell
 }
 
 func newStream(l *link, w Way, rng *rand.Rand) *stream {
-	return &stream{link: l, way: w, rng: rng, queue: make(chan piece, queued), free: make(chan []byte, queued)}
+	return &stream{
+		link: l, way: w, rng: rng, queue: make(chan piece, queued), free: make(chan []byte, queued),
+		drained: make(chan struct{}, 1),
+	}
 }
 
 func (s *stream) state() (Direction, <-chan struct{}) {
@@ -110,6 +116,9 @@ func (s *stream) state() (Direction, <-chan struct{}) {
 func (s *stream) receive() {
 	src, _ := s.link.ends(s.way)
 	for {
+		if !s.awaitRoom() {
+			return
+		}
 		buf := s.buffer()
 		n, err := src.Read(buf)
 		d, _ := s.state()
@@ -124,6 +133,24 @@ func (s *stream) receive() {
 	}
 }
 
+// awaitRoom waits while a throttled way holds as much as it may. It returns false
+// when the link is over.
+func (s *stream) awaitRoom() bool {
+	for {
+		d, changed := s.state()
+		limit := int64(float64(d.BytesPerSecond) * throttledQueue.Seconds())
+		if d.BytesPerSecond == 0 || s.bytes.Load() <= limit {
+			return true
+		}
+		select {
+		case <-s.drained:
+		case <-changed:
+		case <-s.link.done:
+			return false
+		}
+	}
+}
+
 func (s *stream) buffer() []byte {
 	select {
 	case b := <-s.free:
@@ -134,6 +161,7 @@ func (s *stream) buffer() []byte {
 }
 
 func (s *stream) push(p piece) bool {
+	s.bytes.Add(int64(len(p.data)))
 	select {
 	case s.queue <- p:
 		return true
@@ -167,6 +195,11 @@ func (s *stream) send() {
 		case !s.write(dst, p.data) && !s.link.halfClosed[s.way].Load():
 			s.link.reset() // the receiver is gone, and the sender hears of it
 			return
+		}
+		s.bytes.Add(-int64(len(p.data)))
+		select {
+		case s.drained <- struct{}{}:
+		default:
 		}
 		select {
 		case s.free <- p.data:

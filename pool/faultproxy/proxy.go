@@ -221,6 +221,9 @@ func (p *Proxy) forward(client *net.TCPConn, n uint64) {
 		abort(client)
 		return
 	}
+	for _, c := range []*net.TCPConn{client, target.(*net.TCPConn)} {
+		_ = c.SetReadBuffer(kernelBuffer) // a larger buffer is no fault of ours
+	}
 	l := &link{proxy: p, client: client, target: target.(*net.TCPConn), done: make(chan struct{})}
 	if !p.add(l) {
 		l.reset()

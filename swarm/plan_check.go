@@ -153,6 +153,15 @@ func checkModels(models []ModelSpec) error {
 		}
 		seen[models[i].ID] = true
 	}
+	return nil
+}
+
+// checkFallbacks refuses a fallback for a model that is not among these.
+func checkFallbacks(models []ModelSpec) error {
+	seen := make(map[string]bool, len(models))
+	for i := range models {
+		seen[models[i].ID] = true
+	}
 	for i := range models {
 		if f := models[i].FallbackFor; f != "" && !seen[f] {
 			return fmt.Errorf("model %q is the fallback for %q, which is not there: %w", models[i].ID, f, ErrInvalid)

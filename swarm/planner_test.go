@@ -34,7 +34,7 @@ func dump(p *Plan) string {
 	return string(b)
 }
 
-func stagesText(p *Plan) string {
+func chainsText(p *Plan) string {
 	var out []string
 	for _, pl := range p.Pipelines {
 		var st []string
@@ -54,7 +54,7 @@ func TestThreeEqualNodesTwoCopiesInTwoThirdsEach(t *testing.T) {
 	if err := p.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := stagesText(p), "a[0-7] b[8-11] | b[0-3] c[4-11]"; got != want {
+	if got, want := chainsText(p), "a[0-7] b[8-11] | b[0-3] c[4-11]"; got != want {
 		t.Errorf("stages %s, want %s", got, want)
 	}
 	for l, h := range p.Redundancy["m"] {
@@ -100,7 +100,7 @@ func TestPlacement(t *testing.T) {
 			if err := p.Validate(); err != nil {
 				t.Error(err)
 			}
-			if got := stagesText(p); got != c.want {
+			if got := chainsText(p); got != c.want {
 				t.Errorf("got  %s\nwant %s\n%s", got, c.want, strings.Join(p.Notes, "\n"))
 			}
 		})
@@ -214,7 +214,7 @@ func TestPlanProperties(t *testing.T) {
 		}
 		again := mustPlan(t, Planner{}, shuffled(rng, nodes), models, p)
 		if again.MovedBytes != 0 || again.Generation != p.Generation || again.Hash != p.Hash {
-			t.Fatalf("case %d: planning again changed the plan: %d bytes\n%s\n%s", i, again.MovedBytes, stagesText(p), stagesText(again))
+			t.Fatalf("case %d: planning again changed the plan: %d bytes\n%s\n%s", i, again.MovedBytes, chainsText(p), chainsText(again))
 		}
 	}
 	t.Logf("%d valid, %d short", valid, short)
@@ -272,10 +272,10 @@ func TestGrownStepByStepIsAsGoodAsAtOnce(t *testing.T) {
 		// Elsewhere a grown plan may have saved a stage that the deal misses.
 		exact := n <= smallSwarm && len(atOnce.SharedNodes) == 0
 		if a, b := stageCount(grown), stageCount(atOnce); a > b || a < b && (exact || a < b-1) {
-			t.Fatalf("case %d: %d stages grown, %d at once\n%s\n%s", i, a, b, stagesText(grown), stagesText(atOnce))
+			t.Fatalf("case %d: %d stages grown, %d at once\n%s\n%s", i, a, b, chainsText(grown), chainsText(atOnce))
 		}
 		if len(grown.Pipelines) != len(atOnce.Pipelines) || len(grown.SharedNodes) > len(atOnce.SharedNodes) {
-			t.Fatalf("case %d: survival differs\n%s\n%s", i, stagesText(grown), stagesText(atOnce))
+			t.Fatalf("case %d: survival differs\n%s\n%s", i, chainsText(grown), chainsText(atOnce))
 		}
 	}
 }
@@ -295,7 +295,7 @@ func TestPlanKeepsWhatStands(t *testing.T) {
 	// One node leaves and another like it comes: only its layers move.
 	q := mustPlan(t, bare, []NodeProfile{nodes[0], nodes[1], nodes[2], {ID: "e", MemoryBytes: 800}}, []ModelSpec{m}, p)
 	if q.Validate() != nil || q.MovedBytes > 800 || q.Generation != 2 {
-		t.Errorf("moved %d bytes, generation %d\n%s\n%s", q.MovedBytes, q.Generation, stagesText(p), stagesText(q))
+		t.Errorf("moved %d bytes, generation %d\n%s\n%s", q.MovedBytes, q.Generation, chainsText(p), chainsText(q))
 	}
 }
 
@@ -318,7 +318,6 @@ func TestPlanRefusesBadInput(t *testing.T) {
 		{"negative copies", Planner{Copies: -1}, ok, []ModelSpec{m}, "-1 copies"},
 		{"negative layer", Planner{}, ok, []ModelSpec{flat("m", 1, -1)}, `layer_bytes[0] is negative`},
 		{"too few sizes", Planner{}, ok, []ModelSpec{{ID: "m", Layers: 3, LayerBytes: []int64{1, 2}}}, "layer_bytes has 2 entries"},
-		{"unknown fallback", Planner{}, ok, []ModelSpec{{ID: "m", Layers: 1, LayerBytes: []int64{1}, FallbackFor: "x"}}, `fallback for "x"`},
 		{"too large", Planner{}, ok, []ModelSpec{flat("m", 2, 1<<62)}, "is larger than"},
 		{"headroom", Planner{HeadroomPercent: 100}, ok, []ModelSpec{m}, "headroom of 100 percent"},
 	} {

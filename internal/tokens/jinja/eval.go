@@ -23,8 +23,8 @@ type Input struct {
 	Limits Limits
 }
 
-// Render runs the template. The result's marks tell which bytes came from
-// Untrusted values. It fails with an error that wraps ErrLimit, ctx's error,
+// Render runs the template. The result's marks tell where its bytes
+// come from. It fails with an error that wraps ErrLimit, ctx's error,
 // *RaisedError or, for a fault of the template, *Error.
 func (t *Template) Render(ctx context.Context, in Input) (Text, error) {
 	e := &evaluator{budget: budget{ctx: ctx, limits: in.Limits.withDefaults()}, now: in.Now}

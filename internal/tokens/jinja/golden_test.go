@@ -24,7 +24,7 @@ func testVars(t testing.TB) map[string]Value {
 	}
 	vars := map[string]Value{}
 	for k, v := range cases.Vars {
-		if vars[k], err = FromJSON(v); err != nil {
+		if vars[k], err = FromJSON(v, 1); err != nil {
 			t.Fatal(err)
 		}
 	}

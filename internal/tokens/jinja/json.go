@@ -15,12 +15,13 @@ import (
 // maxJSONDepth bounds the nesting of values from outside.
 const maxJSONDepth = 64
 
-// FromJSON turns one JSON value into a Value whose texts, keys included, are
-// untrusted. Objects keep the order of their keys.
-func FromJSON(raw []byte) (Value, error) {
+// FromJSON turns one JSON value into a Value whose texts, keys included, have
+// the given mark. Objects keep the order of their keys.
+func FromJSON(raw []byte, m Mark) (Value, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
-	v, err := fromJSON(d, 0)
+	r := jsonReader{d, m}
+	v, err := r.value(0)
 	if err != nil {
 		return nil, fmt.Errorf("read JSON: %w", err)
 	}
@@ -30,22 +31,27 @@ func FromJSON(raw []byte) (Value, error) {
 	return v, nil
 }
 
-func fromJSON(d *json.Decoder, depth int) (Value, error) {
+type jsonReader struct {
+	*json.Decoder
+	mark Mark
+}
+
+func (r jsonReader) value(depth int) (Value, error) {
 	if depth > maxJSONDepth {
 		return nil, fmt.Errorf("nested more than %d levels", maxJSONDepth)
 	}
-	tok, err := d.Token()
+	tok, err := r.Token()
 	if err != nil {
 		return nil, err
 	}
 	switch tok := tok.(type) {
 	case json.Delim:
 		if tok == '[' {
-			return jsonArray(d, depth)
+			return r.array(depth)
 		}
-		return jsonObject(d, depth)
+		return r.object(depth)
 	case string:
-		return Untrusted(tok), nil
+		return Marked(tok, r.mark), nil
 	case json.Number:
 		return jsonNumber(tok)
 	}
@@ -61,33 +67,33 @@ func jsonNumber(n json.Number) (Value, error) {
 	return n.Float64()
 }
 
-func jsonArray(d *json.Decoder, depth int) (Value, error) {
+func (r jsonReader) array(depth int) (Value, error) {
 	l := &List{}
-	for d.More() {
-		v, err := fromJSON(d, depth+1)
+	for r.More() {
+		v, err := r.value(depth + 1)
 		if err != nil {
 			return nil, err
 		}
 		l.Items = append(l.Items, v)
 	}
-	_, err := d.Token()
+	_, err := r.Token()
 	return l, err
 }
 
-func jsonObject(d *json.Decoder, depth int) (Value, error) {
+func (r jsonReader) object(depth int) (Value, error) {
 	dict := NewDict()
-	for d.More() {
-		key, err := d.Token()
+	for r.More() {
+		key, err := r.Token()
 		if err != nil {
 			return nil, err
 		}
-		v, err := fromJSON(d, depth+1)
+		v, err := r.value(depth + 1)
 		if err != nil {
 			return nil, err
 		}
-		dict.Set(Untrusted(key.(string)), v)
+		dict.Set(Marked(key.(string), r.mark), v)
 	}
-	_, err := d.Token()
+	_, err := r.Token()
 	return dict, err
 }
 

@@ -2,46 +2,55 @@ package jinja
 
 import "strings"
 
-// Span is a range of bytes, End exclusive.
-type Span struct{ Start, End int }
+// Mark says where text comes from. 0 is the template or its owner; what the
+// others mean is up to the caller, greater ones being less trusted.
+type Mark uint8
 
-// Text is a string that knows which of its bytes came from outside. The spans
-// are ascending, not empty and do not touch each other. The zero value is the
-// empty string. A Text never changes.
+// Span is a range of bytes with a mark that is not 0; End is exclusive.
+type Span struct {
+	Start, End int
+	Mark       Mark
+}
+
+// Text is a string that knows where its bytes come from. The spans are
+// ascending, not empty and do not overlap; neighbours that touch have different
+// marks. Bytes outside of all spans have mark 0. The zero value is the empty
+// string. A Text never changes.
 type Text struct {
-	S         string
-	Untrusted []Span
+	S     string
+	Spans []Span
 }
 
 // Trusted returns text that the template itself, or its owner, wrote.
 func Trusted(s string) Text { return Text{S: s} }
 
-// Untrusted returns text that came from outside.
-func Untrusted(s string) Text {
-	if s == "" {
-		return Text{}
+// Marked returns text of one mark.
+func Marked(s string, m Mark) Text {
+	if s == "" || m == 0 {
+		return Text{S: s}
 	}
-	return Text{S: s, Untrusted: []Span{{0, len(s)}}}
+	return Text{S: s, Spans: []Span{{0, len(s), m}}}
 }
 
 // slice returns bytes i to j with their marks.
 func (t Text) slice(i, j int) Text {
 	out := Text{S: t.S[i:j]}
-	for _, s := range t.Untrusted {
+	for _, s := range t.Spans {
 		if a, b := max(s.Start, i), min(s.End, j); a < b {
-			out.Untrusted = append(out.Untrusted, Span{a - i, b - i})
+			out.Spans = append(out.Spans, Span{a - i, b - i, s.Mark})
 		}
 	}
 	return out
 }
 
-// like returns s with the marks that t's origin demands: all of it is untrusted
-// if any of t was. For changes that do not keep positions, such as upper case.
+// like returns s with the greatest mark of t: for changes that do not keep
+// positions, such as upper case.
 func (t Text) like(s string) Text {
-	if len(t.Untrusted) > 0 {
-		return Untrusted(s)
+	var m Mark
+	for _, s := range t.Spans {
+		m = max(m, s.Mark)
 	}
-	return Trusted(s)
+	return Marked(s, m)
 }
 
 // textBuilder concatenates Texts.
@@ -53,10 +62,10 @@ type textBuilder struct {
 func (b *textBuilder) add(t Text) {
 	at := b.sb.Len()
 	b.sb.WriteString(t.S)
-	for _, s := range t.Untrusted {
+	for _, s := range t.Spans {
 		s.Start += at
 		s.End += at
-		if n := len(b.spans); n > 0 && b.spans[n-1].End == s.Start {
+		if n := len(b.spans); n > 0 && b.spans[n-1].End == s.Start && b.spans[n-1].Mark == s.Mark {
 			b.spans[n-1].End = s.End
 			continue
 		}
@@ -66,7 +75,7 @@ func (b *textBuilder) add(t Text) {
 
 func (b *textBuilder) len() int { return b.sb.Len() }
 
-func (b *textBuilder) text() Text { return Text{S: b.sb.String(), Untrusted: b.spans} }
+func (b *textBuilder) text() Text { return Text{S: b.sb.String(), Spans: b.spans} }
 
 func concat(parts ...Text) Text {
 	var b textBuilder

@@ -1,0 +1,29 @@
+package tokens
+
+import "time"
+
+// Limits, each with the threat it answers.
+const (
+	// MaxTextBytes bounds one text to encode. Encoding takes about 0.1 us per
+	// byte; a context of a million tokens fits.
+	MaxTextBytes = 8 << 20
+	// MaxMessages bounds a conversation, so that a template's loop ends.
+	MaxMessages = 4096
+	// MaxStops and MaxStopBytes are bounds of the API (OpenAI's for the count):
+	// each stop string costs a comparison per byte of the answer.
+	MaxStops     = 4
+	MaxStopBytes = 1024
+
+	// templateTime bounds one rendering, whatever the template does.
+	templateTime = 2 * time.Second
+
+	// Bounds of a GGUF's metadata, against files that claim absurd lengths.
+	maxKeys        = 4096
+	maxKeyBytes    = 1 << 10
+	maxStringBytes = 16 << 20
+	maxKeptBytes   = 256 << 20 // all strings together
+	maxVocab       = 1 << 20
+	maxTokenBytes  = 4 << 10
+	maxMerges      = 2 << 20
+	maxArrayDepth  = 4
+)

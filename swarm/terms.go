@@ -68,13 +68,10 @@ func (t *Terms) Total() Cost {
 
 // add adds n times other, term by term.
 func (t *Terms) add(other *Terms, n int) {
-	for i, c := range other {
-		if c < 0 {
-			t[i] -= (-c).Times(n)
-			continue
-		}
+	for i, c := range other[:TermExplore] {
 		t[i] = t[i].Add(c.Times(n))
 	}
+	t[TermExplore] -= (-other[TermExplore]).Times(n)
 }
 
 // String prints the terms that are not zero: "decode=128ms link=12.8ms".

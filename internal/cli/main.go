@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -79,7 +80,7 @@ func run(name, about string, grammar any, args []string, c console) (code int) {
 	parser, err := kong.New(grammar,
 		kong.Name(name), kong.Description(about), kong.UsageOnError(),
 		kong.Writers(c.out, c.err), kong.Exit(func(n int) { exit = n }),
-		kong.DefaultEnvars("HECATE"), kong.Configuration(tomlFile), kong.Vars{"data": defaultDataDir()},
+		kong.DefaultEnvars("HECATE"), kong.Configuration(tomlFile), kong.Vars{"data": defaultDataDir(), "nodedata": filepath.Join(defaultDataDir(), "node")},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 	)
 	if err != nil {

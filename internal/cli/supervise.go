@@ -25,6 +25,7 @@ const steadyTime = 10 * time.Second
 type child struct {
 	name string
 	args []string
+	env  []string // besides ours: secrets do not belong in the process list
 	log  *slog.Logger
 	out  io.Writer // its log lines
 	died func(pid int, err error)
@@ -63,6 +64,7 @@ func (c *child) run(ctx context.Context) (pid int, err error) {
 		return 0, err
 	}
 	cmd := exec.Command(exe, c.args...)
+	cmd.Env = append(os.Environ(), c.env...)
 	cmd.SysProcAttr = dieWithParent()
 	leash, err := cmd.StdinPipe() // it ends when this closes: also when we are killed
 	if err != nil {

@@ -3,6 +3,7 @@ package answer
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
@@ -10,7 +11,8 @@ import (
 	"hecate/swarm"
 )
 
-// An Answer is being computed. It is used by one goroutine.
+// An Answer is being computed. Next and Close belong to one goroutine; Route,
+// Rescues and Exact may be asked by any.
 //
 // Invariants between two calls of Next: len(tokens) >= proven; every link's
 // held <= len(tokens); each boundary of the route has its log.
@@ -28,6 +30,8 @@ type Answer struct {
 	tokens []int32 // prompt and emitted
 	proven int     // positions that a whole route has computed: they kill nobody
 	purse  *purse
+
+	facts atomic.Pointer[facts] // what others may ask
 
 	story     story
 	exactness exactness
@@ -52,6 +56,7 @@ func (r *Runner) Start(ctx context.Context, job Job) (*Answer, error) {
 		return nil, err
 	}
 	a.grant = grant
+	a.publish()
 	a.ctx, a.cancel = context.WithCancel(ctx)
 	a.follow(grant.Route)
 	if err := a.insist(func() error { return a.connect(false) }); err != nil {
@@ -118,11 +123,19 @@ func (a *Answer) Close() {
 	a.purse.empty()
 }
 
+// facts are what the world may know of an answer; each is replaced as a whole.
+type facts struct {
+	route   swarm.Route
+	rescues int
+}
+
+func (a *Answer) publish() { a.facts.Store(&facts{a.grant.Route, a.story.rescues}) }
+
 // Route is the route as it is now; after a rescue it is another one.
-func (a *Answer) Route() swarm.Route { return a.grant.Route }
+func (a *Answer) Route() swarm.Route { return a.facts.Load().route }
 
 // Rescues counts how often a failure was survived so far.
-func (a *Answer) Rescues() int { return a.story.rescues }
+func (a *Answer) Rescues() int { return a.facts.Load().rescues }
 
 // Exact says whether all stages, past and present, were of one exactness class:
 // then the text is what it would have been without any failure.

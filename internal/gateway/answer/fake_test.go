@@ -239,7 +239,9 @@ func (s *fakeSession) compute(ctx context.Context, b []byte) ([]byte, error) {
 	return r.Append(nil), err
 }
 
-func (s *fakeSession) End() {
+func (s *fakeSession) Recycle([]byte) {}
+
+func (s *fakeSession) End(bool) {
 	s.swarm.mu.Lock()
 	defer s.swarm.mu.Unlock()
 	delete(s.node.kept, s.key)

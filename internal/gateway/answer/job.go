@@ -65,7 +65,8 @@ func (k FailureKind) String() string { return [...]string{"gone", "silent", "ref
 // Progress tells the router how far an answer is, so that it can estimate which
 // rescue resumes sooner.
 type Progress struct {
-	Tokens int // positions to bring a substitute to
+	Tokens     int  // positions to bring a substitute to
+	StatesKept bool // the boundary states are at hand: a substitute replays its own layers only
 }
 
 // A Router chooses nodes. It owns plan, telemetry and reservations.
@@ -105,8 +106,11 @@ type Sample struct {
 type Session interface {
 	Send(ctx context.Context, b []byte) error
 	Recv(ctx context.Context) ([]byte, error)
-	// End closes it: the node frees the state.
-	End()
+	// Recycle gives a received message back to whoever allocated it.
+	Recycle(b []byte)
+	// End closes it: the node frees the state. underway says that a step is not
+	// answered yet and need not be.
+	End(underway bool)
 	// Abandon drops it without telling the node to forget, so that a reconnect finds the state.
 	Abandon()
 }

@@ -54,7 +54,7 @@ func (a *Answer) shake(ctx context.Context, l *link, rescue, resume bool) (stage
 	}
 	b, err := l.session.Recv(ctx)
 	if err != nil {
-		return stage.Opened{}, err
+		return stage.Opened{}, because(ctx, err)
 	}
 	return stage.DecodeOpened(b)
 }
@@ -103,6 +103,7 @@ func (l *link) recv(ctx context.Context, patience time.Duration) (stage.Result, 
 		return stage.Result{}, l.fail(because(ctx, err))
 	}
 	r, err := stage.DecodeResult(b)
+	l.session.Recycle(b)
 	if err != nil {
 		return stage.Result{}, l.fail(err)
 	}
@@ -157,7 +158,7 @@ func (l *link) fail(err error) *stageError {
 // end closes the stage; the node frees its state.
 func (l *link) end() {
 	if l.session != nil {
-		l.session.End()
+		l.session.End(l.sent >= 0)
 	}
 	l.stop()
 }

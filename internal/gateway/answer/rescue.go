@@ -92,7 +92,7 @@ func (a *Answer) reroute(f *stageError) error {
 	deadline := time.Now().Add(a.run.Limits.RescueTime)
 	failed := []Failure{f.failure()}
 	for {
-		grant, kind, err := a.run.Router.Rescue(a.ctx, a.need, a.grant, failed, Progress{Tokens: len(a.tokens)})
+		grant, kind, err := a.run.Router.Rescue(a.ctx, a.need, a.grant, failed, Progress{Tokens: len(a.tokens), StatesKept: a.statesKept(f.stage)})
 		if err == nil {
 			a.adopt(grant, kind)
 			return nil
@@ -106,11 +106,21 @@ func (a *Answer) reroute(f *stageError) error {
 	}
 }
 
+// statesKept says whether a substitute for a stage could be fed from the log.
+func (a *Answer) statesKept(stage int) bool {
+	if stage == 0 {
+		return true // its input is the tokens
+	}
+	base, _ := a.logs[a.grant.Route.Stages[stage].Layers.First].span()
+	return base == 0
+}
+
 func (a *Answer) adopt(g Grant, kind RescueKind) {
 	if a.Generated() == 0 {
 		kind = Reroute
 	}
 	a.grant = g
+	a.publish()
 	a.story.goesOn(kind)
 	a.follow(g.Route)
 }

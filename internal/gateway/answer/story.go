@@ -39,6 +39,7 @@ func (s *story) resumed(a *Answer) {
 	}
 	s.open = false
 	s.rescues++
+	a.publish()
 	e := Event{Job: a.job.ID, Kind: "rescued", Rescue: s.kind, Node: s.node, Position: s.position, Gap: time.Since(s.since), Err: s.err}
 	a.tell(e)
 	if a.run.Log != nil {

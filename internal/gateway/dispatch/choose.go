@@ -22,6 +22,9 @@ func (d *Dispatcher) Choose(_ context.Context, n answer.Need) (answer.Grant, err
 		return answer.Grant{}, ErrNoPlan
 	}
 	route, err := d.mu.router.Choose(n.Model, d.requestLocked(n, false), d.cfg.Policy)
+	if err != nil && d.fullLocked(n) {
+		return answer.Grant{}, fmt.Errorf("%w: %w", ErrFull, err)
+	}
 	if err != nil {
 		return answer.Grant{}, err
 	}
@@ -88,4 +91,16 @@ func (d *Dispatcher) blameLocked(f answer.Failure, now time.Time) {
 	b := d.bookLocked(f.Node)
 	b.circuit.Failure(now)
 	d.signalLocked(f.Node, b, now)
+}
+
+// ErrFull: copies live, but none has room for the request now.
+var ErrFull = errors.New("no copy has room now")
+
+// fullLocked tells a lack of room from a lack of nodes: with a request that
+// needs next to nothing there would be a route.
+func (d *Dispatcher) fullLocked(n answer.Need) bool {
+	small := d.requestLocked(n, false)
+	small.KVTokens = 1
+	_, err := d.mu.router.Choose(n.Model, small, d.cfg.Policy)
+	return err == nil
 }

@@ -66,3 +66,13 @@ func (m *measures) patience(rows, layers int) time.Duration {
 	d := time.Duration(patienceFactor * usual.Value * float64(layers) * float64(time.Millisecond))
 	return min(max(d, leastPatience), mostPatience)
 }
+
+// RoundTrip is the measured way to a node and back, in milliseconds.
+func (d *Dispatcher) RoundTrip(node string) swarm.Reading {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if b := d.mu.nodes[node]; b != nil {
+		return b.measures.link
+	}
+	return swarm.Reading{}
+}

@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"hecate/internal/control"
+	"hecate/internal/control/enrol"
+	"hecate/internal/control/identity"
+	"hecate/internal/control/plane"
+	"hecate/internal/gateway"
+	"hecate/pool"
+	"hecate/swarm"
+)
+
+// hostConfig is what a gateway process is made of.
+type hostConfig struct {
+	dir        dataDir
+	name       string
+	listen     string // of the API
+	allowHosts []string
+	allowChaos bool
+	planner    swarm.Planner
+	firstNodes int // the first plan waits for so many
+	log        *slog.Logger
+}
+
+// host is a whole gateway in one process: control plane, data plane, API.
+type host struct {
+	cfg     hostConfig
+	plane   *plane.Gateway
+	pool    *pool.Pool
+	gateway *gateway.Gateway
+	api     net.Listener
+}
+
+// openHost takes the ports and starts what others connect to. close frees it.
+func openHost(ctx context.Context, cfg hostConfig) (*host, error) {
+	h := &host{cfg: cfg}
+	for _, step := range []func(context.Context) error{h.openPlane, h.openAPI, h.openData, h.openGateway} {
+		if err := step(ctx); err != nil {
+			h.close()
+			return nil, err
+		}
+	}
+	return h, nil
+}
+
+func (h *host) openPlane(ctx context.Context) (err error) {
+	h.plane, err = plane.StartGateway(ctx, plane.GatewayConfig{
+		Dir: string(h.cfg.dir), Name: h.cfg.name, Planner: h.cfg.planner.Plan,
+		Patience: control.Patience{FirstNodes: h.cfg.firstNodes}, Log: h.cfg.log,
+	})
+	if errors.Is(err, plane.ErrFolderInUse) {
+		return fmt.Errorf("%w: stop the other hecate, or choose another folder with --data", err)
+	}
+	if err != nil {
+		return fmt.Errorf("start the control plane: %w", err)
+	}
+	return nil
+}
+
+func (h *host) openAPI(context.Context) (err error) {
+	if h.api, err = net.Listen("tcp", h.cfg.listen); err != nil {
+		return fmt.Errorf("listen on %s: %w; choose another address with --listen", h.cfg.listen, err)
+	}
+	return nil
+}
+
+func (h *host) openData(context.Context) (err error) {
+	creds := h.plane.Credentials()
+	h.pool, err = pool.New(pool.Config{
+		NodeID: h.cfg.name, SwarmID: h.plane.Swarm(),
+		TLS: creds.Client(identity.RoleNode, ""), Identify: identity.PeerName,
+	})
+	if err != nil {
+		return fmt.Errorf("start the data plane: %w", err)
+	}
+	return nil
+}
+
+func (h *host) openGateway(context.Context) error {
+	h.gateway = gateway.New(gateway.Config{
+		Name: h.cfg.name, Version: version(), AllowHosts: h.cfg.allowHosts, AllowChaos: h.cfg.allowChaos,
+		Store: h.plane.Store(), Membership: h.plane.Membership(), Pool: h.pool, Files: modelFile, Log: h.cfg.log,
+	})
+	return nil
+}
+
+// run serves until ctx ends or a part fails.
+func (h *host) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	part := func(name string, run func(context.Context) error) {
+		wg.Go(func() {
+			if err := run(ctx); err != nil && ctx.Err() == nil {
+				cancel(fmt.Errorf("%s: %w", name, err))
+			}
+		})
+	}
+	part("gateway", h.gateway.Run)
+	part("API", func(ctx context.Context) error { return h.gateway.Serve(ctx, h.api) })
+	wg.Wait()
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// token makes a join token for so many machines.
+func (h *host) token(ctx context.Context, uses int) (string, error) {
+	t, err := h.plane.CreateToken(ctx, enrol.TokenOptions{Uses: uses, Life: time.Hour, Note: "hecate up"})
+	if err != nil {
+		return "", fmt.Errorf("make a join token: %w", err)
+	}
+	return t.Encode(), nil
+}
+
+// close ends what open started, in reverse order.
+func (h *host) close() {
+	if h.pool != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		_ = h.pool.Close(ctx)
+		cancel()
+	}
+	if h.api != nil {
+		_ = h.api.Close()
+	}
+	if h.plane != nil {
+		h.plane.Close()
+	}
+}

@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/renameio/v2"
+
+	"hecate/internal/control"
+	"hecate/internal/demomodel"
+	"hecate/internal/engine/gguf"
+	"hecate/swarm"
+)
+
+// parallelAnswers is how many answers of full length a node reserves KV cells for.
+const parallelAnswers = 8
+
+// maxCells bounds that for models with a long context.
+const maxCells = 16384
+
+// describeModel reads a GGUF file into a catalogue record.
+func describeModel(path, id string) (*control.ModelRecord, error) {
+	info, err := gguf.Inspect(path)
+	if err != nil {
+		return nil, err
+	}
+	hash, size, err := hashFile(path)
+	if err != nil {
+		return nil, err
+	}
+	full, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	rec := &control.ModelRecord{
+		ID: id, Hash: hash, Size: size, Source: full, Spec: specOf(id, info),
+		ContextLength: info.Context, Architecture: info.Architecture, Quantisation: quantisation(info), Created: time.Now().Truncate(time.Second),
+	}
+	if rec.ContextLength == 0 {
+		return nil, fmt.Errorf("%s does not say its context length (%s.context_length)", path, info.Architecture)
+	}
+	return rec, rec.Validate()
+}
+
+// specOf is what the planner must know of a model.
+func specOf(id string, info gguf.ModelInfo) swarm.ModelSpec {
+	cells := min(parallelAnswers*info.Context, max(maxCells, info.Context))
+	return swarm.ModelSpec{
+		ID: id, Layers: info.Layers, LayerBytes: info.LayerBytes, EmbeddingBytes: info.EmbeddingBytes,
+		HeadBytes: info.HeadBytes, KVBytes: info.KVBytes, ContextTokens: cells,
+	}
+}
+
+// quantisation names the kind that most of the weights have.
+func quantisation(info gguf.ModelInfo) string {
+	kinds := slices.Sorted(maps.Keys(info.Kinds))
+	best := ""
+	for _, k := range kinds {
+		if best == "" || info.Kinds[k] > info.Kinds[best] {
+			best = k
+		}
+	}
+	return best
+}
+
+func hashFile(path string) (string, int64, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", 0, err
+	}
+	defer f.Close()
+	h := sha256.New()
+	n, err := io.Copy(h, f)
+	if err != nil {
+		return "", 0, fmt.Errorf("read %s: %w", path, err)
+	}
+	return hex.EncodeToString(h.Sum(nil)), n, nil
+}
+
+// modelID makes a model's name from its file's.
+func modelID(path string) (string, error) {
+	id := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+	if err := control.ValidateModelName(id); err != nil {
+		return "", fmt.Errorf("name a model after %s: %w", path, err)
+	}
+	return id, nil
+}
+
+// demoRecord describes the embedded model, unpacked into the data folder.
+func demoRecord(dir dataDir) (*control.ModelRecord, error) {
+	path, err := unpackDemo(dir)
+	if err != nil {
+		return nil, err
+	}
+	rec, err := describeModel(path, demomodel.Name)
+	if err != nil {
+		return nil, fmt.Errorf("the embedded demo model: %w", err)
+	}
+	rec.Demo = true
+	return rec, nil
+}
+
+func unpackDemo(dir dataDir) (string, error) {
+	if err := os.MkdirAll(dir.file("models"), 0o700); err != nil {
+		return "", err
+	}
+	path := dir.file("models", demomodel.Name+".gguf")
+	if have, err := os.ReadFile(path); err == nil && bytes.Equal(have, demomodel.GGUF()) {
+		return path, nil
+	}
+	if err := renameio.WriteFile(path, demomodel.GGUF(), 0o600); err != nil {
+		return "", fmt.Errorf("unpack the demo model: %w", err)
+	}
+	return path, nil
+}
+
+// modelFile finds a model of the catalogue on this machine.
+func modelFile(rec *control.ModelRecord) (string, error) {
+	if rec.Source == "" {
+		return "", fmt.Errorf("the catalogue does not say where %s is", rec.ID)
+	}
+	_, err := os.Stat(rec.Source)
+	return rec.Source, err
+}
+
+// catalogue makes rec the only model of the store, keeping its first date.
+func (h *host) catalogue(ctx context.Context, rec *control.ModelRecord) error {
+	old, err := control.Models(ctx, h.plane.Store())
+	if err != nil {
+		return fmt.Errorf("read the catalogue: %w", err)
+	}
+	for _, m := range old {
+		if m.ID == rec.ID && m.Hash == rec.Hash {
+			rec.Created = m.Created
+		}
+		if m.ID == rec.ID {
+			continue
+		}
+		if err := control.RemoveModel(ctx, h.plane.Store(), m.ID); err != nil {
+			return fmt.Errorf("clear the catalogue: %w", err)
+		}
+	}
+	return control.PutModel(ctx, h.plane.Store(), rec)
+}

@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+
+	"hecate/internal/node"
+	"hecate/swarm"
+)
+
+// bytesFlag is a size such as 6GiB or 512MB.
+type bytesFlag int64
+
+// UnmarshalText reads a size.
+func (b *bytesFlag) UnmarshalText(text []byte) error {
+	n, err := swarm.ParseBytes(string(text))
+	if err != nil {
+		return err
+	}
+	*b = bytesFlag(n)
+	return nil
+}
+
+type nodeCmd struct {
+	Run nodeRunCmd `cmd:"" default:"withargs" help:"Run a worker (the default)."`
+}
+
+type nodeRunCmd struct {
+	Join       string    `help:"Join token, needed the first time." placeholder:"TOKEN"`
+	Gateway    []string  `help:"More gateway addresses to try, host:port." placeholder:"ADDR"`
+	Name       string    `help:"Id in the swarm; the host's name when absent." placeholder:"ID"`
+	Memory     bytesFlag `help:"What weights and KV cache may take; the larger part of the free memory when absent." placeholder:"SIZE"`
+	Threads    int       `help:"Threads that compute." default:"1"`
+	Listen     string    `help:"Address of the data plane." default:":0"`
+	Data       string    `help:"Data folder." default:"${nodedata}" type:"path"`
+	AllowChaos bool      `help:"Let gateways make this process fail, to rehearse failures."`
+	Leash      bool      `help:"End when standard input does." hidden:""`
+}
+
+// Run works until it is told to stop.
+func (n *nodeRunCmd) Run(ctx context.Context, c console) error {
+	if n.Leash {
+		leashed, end := context.WithCancel(ctx)
+		defer end()
+		go func() {
+			_, _ = io.Copy(io.Discard, c.in)
+			end()
+		}()
+		ctx = leashed
+	}
+	if n.Memory == 0 {
+		free, err := node.FreeMemory()
+		if err != nil {
+			return fmt.Errorf("find out how much memory is free: %w; say it with --memory", err)
+		}
+		n.Memory = bytesFlag(free)
+	}
+	log := logger(c.err, slog.LevelInfo)
+	node.WarnSlowKernels(log)
+	err := node.Run(ctx, node.Config{
+		Data: filepath.Clean(n.Data), Name: n.Name, Token: n.Join, Gateways: n.Gateway, Listen: n.Listen,
+		Memory: int64(n.Memory), Threads: n.Threads, AllowChaos: n.AllowChaos, Log: log,
+	})
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,84 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+
+	"hecate/internal/gateway/answer"
+	"hecate/internal/gateway/openai"
+	"hecate/internal/stage"
+)
+
+// piece is what one token added to a choice.
+type piece struct {
+	choice int
+	text   string
+	tokens []stage.Token // the tokens behind it, for log-probabilities
+	finish string        // set on the last piece
+	err    error         // instead of all the rest
+}
+
+// choice is one of a request's alternatives while it is generated.
+type choice struct {
+	index    int
+	answer   *answer.Answer
+	speaker  Speaker
+	text     Text
+	left     int           // tokens that may still be generated
+	held     []stage.Token // tokens whose text is not certain yet
+	produced int
+}
+
+// next generates until some text is certain or the choice ends.
+func (c *choice) next() (piece, error) {
+	for {
+		token, err := c.answer.Next()
+		if err != nil {
+			return piece{}, err
+		}
+		c.left--
+		c.produced++
+		if c.text.IsEnd(token.ID) {
+			return c.finish(c.speaker.Rest(), openai.FinishStop), nil
+		}
+		c.held = append(c.held, token)
+		text, stopped := c.speaker.Add(token.ID)
+		switch {
+		case stopped:
+			return c.finish(text, openai.FinishStop), nil
+		case c.left <= 0:
+			return c.finish(text+c.speaker.Rest(), openai.FinishLength), nil
+		case text != "":
+			p := piece{choice: c.index, text: text, tokens: c.held}
+			c.held = nil
+			return p, nil
+		}
+	}
+}
+
+func (c *choice) finish(text, reason string) piece {
+	return piece{choice: c.index, text: text, tokens: c.held, finish: reason}
+}
+
+// run sends all pieces of the choice, the last with a finish or an error.
+func (c *choice) run(ctx context.Context, out chan<- piece) {
+	for {
+		p, err := c.next()
+		if err != nil {
+			p = piece{choice: c.index, err: err}
+		}
+		select {
+		case out <- p:
+		case <-ctx.Done():
+			return
+		}
+		if p.finish != "" || p.err != nil {
+			return
+		}
+	}
+}
+
+// gone says that an error only means that nobody waits for the answer any more.
+func gone(ctx context.Context, err error) bool {
+	return ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, ctx.Err()))
+}

@@ -1,0 +1,146 @@
+package gateway
+
+import (
+	"net/http"
+	"strings"
+
+	"hecate/internal/gateway/openai"
+	"hecate/internal/stage"
+)
+
+// completions serves POST /v1/completions.
+func (g *Gateway) completions(w http.ResponseWriter, r *http.Request) error {
+	body, err := readBody(w, r)
+	if err != nil {
+		return err
+	}
+	req, fault := openai.DecodeCompletion(body)
+	if fault != nil {
+		return fault
+	}
+	model, fault := g.lookup(req.Model)
+	if fault != nil {
+		return fault
+	}
+	prompt, fault := promptTokens(req.Prompt, model)
+	if fault != nil {
+		return fault
+	}
+	req.FixSeed()
+	if req.MaxTokens == nil {
+		sixteen := 16 // OpenAI's default for this endpoint
+		req.MaxTokens = &sixteen
+	}
+	wish := wish{id: newID("cmpl-"), model: model, prompt: prompt, maxTokens: req.MaxTokens, stops: req.Stop}
+	for i := range req.Choices() {
+		p, fault := req.Params(i)
+		if fault != nil {
+			return fault
+		}
+		wish.params = append(wish.params, p)
+	}
+	if wish.params, fault = checkBias(wish.params, model); fault != nil {
+		return fault
+	}
+	reply := &completionReply{req: req, offset: make([]int, req.Choices())}
+	if req.Echo {
+		reply.echo = req.Prompt.Text
+	}
+	return g.reply(w, r, wish, req.Stream, reply)
+}
+
+func promptTokens(p openai.Prompt, m *Model) ([]int32, *openai.Error) {
+	if p.Tokens == nil {
+		ids, err := m.Text.Encode(p.Text)
+		if err != nil {
+			return nil, openai.BadRequest("prompt", "invalid_value", "The prompt cannot be read: %s.", err)
+		}
+		if len(ids) == 0 {
+			return nil, openai.BadRequest("prompt", "invalid_value", "The prompt is empty.")
+		}
+		return ids, nil
+	}
+	if len(p.Tokens) == 0 {
+		return nil, openai.BadRequest("prompt", "invalid_value", "The prompt is empty.")
+	}
+	for _, id := range p.Tokens {
+		if id < 0 || int(id) >= m.Text.Vocabulary() {
+			return nil, openai.BadRequest("prompt", "invalid_value", "The prompt holds token %d, but this model has %d.", id, m.Text.Vocabulary())
+		}
+	}
+	return p.Tokens, nil
+}
+
+// completionReply words a generation in the older API.
+type completionReply struct {
+	req    *openai.CompletionRequest
+	echo   string
+	offset []int // bytes of text so far, by choice
+}
+
+func (c *completionReply) shell(gen *generation) openai.Completion {
+	return openai.Completion{ID: gen.id, Object: "text_completion", Created: gen.created.Unix(), Model: gen.model.Record.ID, Choices: []openai.CompletionChoice{}}
+}
+
+func (c *completionReply) whole(gen *generation, parts []gathered) any {
+	out, u, h := c.shell(gen), gen.usage(), gen.hecate()
+	out.Usage, out.Hecate = &u, &h
+	for i, p := range parts {
+		out.Choices = append(out.Choices, openai.CompletionChoice{Index: i, Text: c.echo + p.text, Logprobs: c.logprobs(gen, i, p.tokens), FinishReason: &p.finish})
+	}
+	return out
+}
+
+func (c *completionReply) first(gen *generation, choice int) any {
+	if c.echo == "" {
+		return nil
+	}
+	out := c.shell(gen)
+	out.Choices = append(out.Choices, openai.CompletionChoice{Index: choice, Text: c.echo})
+	return out
+}
+
+func (c *completionReply) piece(gen *generation, p piece) any {
+	out := c.shell(gen)
+	out.Choices = append(out.Choices, openai.CompletionChoice{Index: p.choice, Text: p.text, Logprobs: c.logprobs(gen, p.choice, p.tokens)})
+	return out
+}
+
+func (c *completionReply) finish(gen *generation, p piece, last bool) any {
+	out := c.shell(gen)
+	out.Choices = append(out.Choices, openai.CompletionChoice{Index: p.choice, FinishReason: &p.finish})
+	if last {
+		h := gen.hecate()
+		out.Hecate = &h
+	}
+	return out
+}
+
+func (c *completionReply) usage(gen *generation) any {
+	if !c.req.IncludeUsage() {
+		return nil
+	}
+	out, u, h := c.shell(gen), gen.usage(), gen.hecate()
+	out.Usage, out.Hecate = &u, &h
+	return out
+}
+
+func (c *completionReply) logprobs(gen *generation, choice int, tokens []stage.Token) *openai.CompletionLogprobs {
+	if c.req.Logprobs == nil {
+		return nil
+	}
+	out := &openai.CompletionLogprobs{Tokens: []string{}, TokenLogprobs: []float64{}, TopLogprobs: []map[string]float64{}, TextOffset: []int{}}
+	for _, t := range tokens {
+		b := gen.model.Text.Bytes(t.ID)
+		out.Tokens = append(out.Tokens, strings.ToValidUTF8(string(b), "\uFFFD"))
+		out.TokenLogprobs = append(out.TokenLogprobs, float64(t.Logprob))
+		out.TextOffset = append(out.TextOffset, len(c.echo)+c.offset[choice])
+		c.offset[choice] += len(b)
+		top := map[string]float64{}
+		for _, a := range t.Top {
+			top[strings.ToValidUTF8(string(gen.model.Text.Bytes(a.ID)), "\uFFFD")] = float64(a.Logprob)
+		}
+		out.TopLogprobs = append(out.TopLogprobs, top)
+	}
+	return out
+}

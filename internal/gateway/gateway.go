@@ -1,0 +1,245 @@
+// Package gateway is the swarm's front door: HTTP in, answers out. It wires the
+// rooms below it and holds no rules of its own: routes are dispatch's and
+// swarm's, answers are answer's, shapes are openai's.
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"hecate/internal/control"
+	"hecate/internal/gateway/answer"
+	"hecate/internal/gateway/dispatch"
+	"hecate/pool"
+)
+
+// Config is what a gateway is made of.
+type Config struct {
+	Name       string // this gateway's id in the swarm
+	Version    string
+	AllowHosts []string // host names besides loopback that requests may name
+	AllowChaos bool
+	Memory     int64 // bytes for boundary states over all answers; 0: 1 GiB
+
+	Store      control.Store
+	Membership *control.Membership
+	Pool       *pool.Pool
+	Files      func(*control.ModelRecord) (string, error) // where a model's GGUF is on this machine
+	Log        *slog.Logger
+}
+
+// Gateway serves the API. New, then Run until its context ends; Handler may be
+// used from the start.
+type Gateway struct {
+	cfg      Config
+	log      *slog.Logger
+	catalog  catalog
+	dispatch *dispatch.Dispatcher
+	runner   *answer.Runner
+	chaos    armory
+	mux      http.Handler
+	plan     atomic.Pointer[control.PlanDocument]
+
+	counts struct {
+		finished, left, lost atomic.Int64
+		running, queued      atomic.Int64
+		mu                   sync.Mutex
+		rescues              map[answer.RescueKind]int64
+	}
+}
+
+// New makes a gateway.
+func New(cfg Config) *Gateway {
+	if cfg.Memory == 0 {
+		cfg.Memory = 1 << 30
+	}
+	g := &Gateway{cfg: cfg, log: cfg.Log}
+	g.counts.rescues = map[answer.RescueKind]int64{}
+	g.chaos.allowed = cfg.AllowChaos
+	g.dispatch = dispatch.New(dispatch.Config{Gone: cfg.Membership.ReportReset})
+	g.runner = &answer.Runner{
+		Router: g.dispatch, Opener: opener{cfg.Pool}, Budget: answer.NewBudget(cfg.Memory),
+		Poison: &answer.Poison{}, Events: g.witness, Log: cfg.Log,
+	}
+	g.mux = &guard{hosts: lower(cfg.AllowHosts), next: g.routes()}
+	return g
+}
+
+func lower(names []string) (out []string) {
+	for _, n := range names {
+		out = append(out, strings.ToLower(n))
+	}
+	return out
+}
+
+// Handler is the whole API.
+func (g *Gateway) Handler() http.Handler { return g.mux }
+
+func (g *Gateway) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v1/chat/completions", g.serve(g.chatCompletions))
+	mux.HandleFunc("POST /v1/completions", g.serve(g.completions))
+	mux.HandleFunc("GET /v1/models", g.look(g.listModels))
+	mux.HandleFunc("GET /v1/models/{id...}", g.look(g.oneModel))
+	mux.HandleFunc("GET /v1/swarm", g.look(g.showSwarm))
+	mux.HandleFunc("GET /v1/pool", g.look(g.showPool))
+	mux.HandleFunc("POST /v1/swarm/chaos/arm", g.look(g.armChaos))
+	mux.HandleFunc("GET /healthz", g.look(g.healthz))
+	mux.HandleFunc("GET /readyz", g.look(g.readyz))
+	mux.HandleFunc("/", g.look(g.unknown))
+	return mux
+}
+
+// witness counts what befell answers.
+func (g *Gateway) witness(e answer.Event) {
+	if e.Kind == "lost" {
+		g.counts.lost.Add(1)
+		return
+	}
+	g.counts.mu.Lock()
+	defer g.counts.mu.Unlock()
+	g.counts.rescues[e.Rescue]++
+}
+
+// Run follows membership, plan and models until ctx ends.
+func (g *Gateway) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	plans := make(chan *control.PlanDocument, 1)
+	failed := make(chan error, 2)
+	wg.Go(func() {
+		failed <- control.FollowPlan(ctx, g.cfg.Store, g.log, func(d *control.PlanDocument) { offer(plans, d) })
+	})
+	wg.Go(func() { failed <- g.followModels(ctx) })
+	views, stop := g.cfg.Membership.Watch()
+	defer stop()
+	return g.steer(ctx, plans, views, failed)
+}
+
+// steer applies what comes from the control plane, one thing after the other.
+func (g *Gateway) steer(ctx context.Context, plans <-chan *control.PlanDocument, views <-chan *control.View, failed <-chan error) error {
+	var mapper control.DataMapper
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-failed:
+			if ctx.Err() == nil && err != nil {
+				return fmt.Errorf("follow the control plane: %w", err)
+			}
+		case doc := <-plans:
+			g.plan.Store(doc)
+			g.dispatch.SetPlan(doc.Plan)
+			g.log.Info("plan taken", "generation", doc.Generation, "hash", doc.Hash)
+		case v := <-views:
+			g.dispatch.SetView(v)
+		}
+		if m, changed := mapper.Map(g.plan.Load(), g.cfg.Membership.View()); changed {
+			if err := g.cfg.Pool.Apply(poolMap(m)); err != nil {
+				g.log.Error("the pool refused a map", "because", err)
+			}
+		}
+	}
+}
+
+// offer leaves the newest value in a channel of capacity 1.
+func offer[T any](ch chan T, v T) {
+	for {
+		select {
+		case ch <- v:
+			return
+		default:
+		}
+		select {
+		case <-ch:
+		default:
+		}
+	}
+}
+
+// poolMap words the control plane's map for the pool.
+func poolMap(m control.DataMap) pool.Map {
+	out := pool.Map{Revision: m.Revision, Hash: m.Hash, Groups: map[string]pool.Group{}}
+	for id, group := range m.Groups {
+		out.Groups[id] = pool.GroupOf(append(append([]string{}, group.IP4...), group.IP6...)...)
+	}
+	return out
+}
+
+// followModels keeps the catalogue up to date.
+func (g *Gateway) followModels(ctx context.Context) error {
+	updates, err := g.cfg.Store.Watch(ctx, control.BucketModels, "")
+	if err != nil {
+		return fmt.Errorf("watch the models: %w", err)
+	}
+	for u := range updates {
+		switch {
+		case u.Synced:
+		case u.Deleted:
+			g.catalog.remove(u.Key)
+		default:
+			if err := g.addModel(u.Value); err != nil {
+				g.log.Error("a model cannot be served", "model", u.Key, "because", err)
+			}
+		}
+	}
+	if ctx.Err() == nil {
+		return errors.New("the store's watch of models ended")
+	}
+	return nil
+}
+
+func (g *Gateway) addModel(value []byte) error {
+	rec := &control.ModelRecord{}
+	if err := control.Decode(value, rec); err != nil {
+		return err
+	}
+	path, err := g.cfg.Files(rec)
+	if err != nil {
+		return err
+	}
+	text, err := openText(path)
+	if err != nil {
+		return fmt.Errorf("read the language of %s: %w", rec.ID, err)
+	}
+	g.catalog.put(&Model{Record: *rec, Text: text})
+	return nil
+}
+
+// shutdownTime is how long running answers may go on after the end was asked for.
+const shutdownTime = 5 * time.Second
+
+// Serve answers HTTP on a listener until ctx ends.
+func (g *Gateway) Serve(ctx context.Context, l net.Listener) error {
+	srv := &http.Server{
+		Handler:           g.mux,
+		ReadHeaderTimeout: 10 * time.Second, // a client that never says what it wants
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(g.log.Handler(), slog.LevelDebug),
+	}
+	done := make(chan error, 1)
+	go func() { done <- srv.Serve(l) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
+	defer cancel()
+	if err := srv.Shutdown(bound); err != nil {
+		_ = srv.Close()
+	}
+	<-done
+	return nil
+}

@@ -1,0 +1,159 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"hecate/internal/gateway/answer"
+	"hecate/internal/gateway/openai"
+	"hecate/internal/sampling"
+	"hecate/swarm"
+)
+
+// generation is one request being answered: its choices, computed at once.
+type generation struct {
+	id      string
+	created time.Time
+	model   *Model
+	prompt  []int32
+	choices []*choice
+	pieces  chan piece
+	wg      sync.WaitGroup
+	cancel  context.CancelFunc
+}
+
+// wish is what a request asks to be generated, whatever its shape was.
+type wish struct {
+	id        string
+	model     *Model
+	prompt    []int32
+	maxTokens *int
+	stops     []string
+	params    []sampling.Params // one per choice
+	chaos     *answer.Chaos
+}
+
+// begin starts all choices. The context bounds them; close ends them.
+func (g *Gateway) begin(ctx context.Context, w wish) (*generation, error) {
+	limit, fault := budget(len(w.prompt), w.maxTokens, w.model.Context())
+	if fault != nil {
+		return nil, fault
+	}
+	speakers, fault := w.speakers()
+	if fault != nil {
+		return nil, fault
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	gen := &generation{id: w.id, created: time.Now(), model: w.model, prompt: w.prompt, pieces: make(chan piece, len(w.params)), cancel: cancel}
+	for i, params := range w.params {
+		a, err := g.runner.Start(ctx, answer.Job{
+			ID: jobID(w.id, i), Model: w.model.Record.ID, Layers: w.model.Record.Spec.Layers,
+			Prompt: w.prompt, MaxTokens: limit, Params: params, Chaos: w.chaos,
+		})
+		if err != nil {
+			gen.close()
+			return nil, err
+		}
+		gen.choices = append(gen.choices, &choice{index: i, answer: a, text: w.model.Text, speaker: speakers[i], left: limit})
+	}
+	for _, c := range gen.choices {
+		gen.wg.Go(func() { c.run(ctx, gen.pieces) })
+	}
+	return gen, nil
+}
+
+// speakers gives each choice a voice of its own.
+func (w wish) speakers() ([]Speaker, *openai.Error) {
+	out := make([]Speaker, len(w.params))
+	for i := range out {
+		s, err := w.model.Text.Speak(w.stops)
+		if err != nil {
+			return nil, openai.BadRequest("stop", "invalid_value", "'stop': %s.", err)
+		}
+		out[i] = s
+	}
+	return out, nil
+}
+
+func jobID(request string, choice int) string {
+	if choice == 0 {
+		return request
+	}
+	return fmt.Sprintf("%s.%d", request, choice)
+}
+
+// budget is how many tokens may be generated: what was asked for, as far as the
+// context has room.
+func budget(prompt int, asked *int, context int) (int, *openai.Error) {
+	room := context - prompt
+	want := 1
+	if asked != nil {
+		want = *asked
+	}
+	if room < 1 {
+		return 0, openai.ContextLength(prompt, want, context)
+	}
+	if asked == nil {
+		return room, nil
+	}
+	return min(*asked, room), nil
+}
+
+// close ends whatever still runs and waits for it.
+func (gen *generation) close() {
+	gen.cancel()
+	gen.wg.Wait()
+	for _, c := range gen.choices {
+		c.answer.Close()
+	}
+}
+
+// usage counts tokens. It is called when all choices are done.
+func (gen *generation) usage() openai.Usage {
+	u := openai.Usage{PromptTokens: len(gen.prompt)}
+	for _, c := range gen.choices {
+		u.CompletionTokens += c.produced
+	}
+	u.TotalTokens = u.PromptTokens + u.CompletionTokens
+	return u
+}
+
+// hecate is what we add beside usage.
+func (gen *generation) hecate() openai.Hecate {
+	var h openai.Hecate
+	for _, c := range gen.choices {
+		h.Rescues += c.answer.Rescues()
+	}
+	h.Route = routeHeader(gen.choices[0].answer.Route())
+	return h
+}
+
+// head writes what can be told before the first token.
+func (gen *generation) head(h http.Header) {
+	h.Set("X-Hecate-Route", routeHeader(gen.choices[0].answer.Route()))
+	exactness := "exact"
+	rescues := 0
+	for _, c := range gen.choices {
+		rescues += c.answer.Rescues()
+		if !c.answer.Exact() || !gen.model.Quantised() {
+			exactness = "coherent"
+		}
+	}
+	h.Set("X-Hecate-Exactness", exactness)
+	if rescues > 0 {
+		h.Set("X-Hecate-Rescues", fmt.Sprint(rescues))
+	}
+}
+
+// routeHeader prints a route as node[first-last], stages separated by commas.
+func routeHeader(r swarm.Route) string {
+	parts := make([]string, len(r.Stages))
+	for i, s := range r.Stages {
+		parts[i] = fmt.Sprintf("%s[%d-%d]", s.Node, s.Layers.First, s.Layers.Last)
+	}
+	return strings.Join(parts, ",")
+}

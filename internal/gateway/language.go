@@ -1,0 +1,53 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+
+	"hecate/internal/tokens"
+)
+
+// language is a model's vocabulary and chat template as a Text.
+type language struct{ *tokens.Tokenizer }
+
+// openText reads the language of a GGUF file.
+func openText(path string) (Text, error) {
+	source, err := tokens.OpenSource(path)
+	if err != nil {
+		return nil, err
+	}
+	t, err := tokens.New(source)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return language{t}, nil
+}
+
+func (l language) EncodeChat(ctx context.Context, turns []Turn) ([]int32, error) {
+	messages := make([]tokens.Message, len(turns))
+	for i, t := range turns {
+		messages[i] = tokens.Message{Role: t.Role, Content: t.Content, Name: t.Name}
+	}
+	return l.Tokenizer.EncodeChat(ctx, tokens.Chat{Messages: messages, Generate: true})
+}
+
+func (l language) Vocabulary() int { return l.Size() }
+
+func (l language) Bytes(token int32) []byte { return l.TokenBytes(token) }
+
+func (l language) Speak(stops []string) (Speaker, error) {
+	s, err := l.NewStream(tokens.StreamOptions{Stops: stops})
+	if err != nil {
+		return nil, err
+	}
+	return speaker{s}, nil
+}
+
+type speaker struct{ *tokens.Stream }
+
+func (s speaker) Add(token int32) (string, bool) {
+	p := s.Push(token)
+	return p.Text, p.Finish == tokens.FinishStop
+}
+
+func (s speaker) Rest() string { return s.Close(tokens.FinishLength).Text }

@@ -1,0 +1,84 @@
+package gateway
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"hecate/internal/gateway/openai"
+)
+
+// Before the first token nothing is written, so that a failure can still be an
+// honest status; after headBound the client is told that we live.
+const (
+	headBound = 10 * time.Second
+	keepAlive = 10 * time.Second
+)
+
+// stream writes server-sent events.
+type stream struct {
+	w       http.ResponseWriter
+	flush   func() error
+	head    func(http.Header)
+	started bool
+	buf     []byte
+}
+
+func newStream(w http.ResponseWriter, head func(http.Header)) *stream {
+	return &stream{w: w, flush: http.NewResponseController(w).Flush, head: head}
+}
+
+// start writes status and headers, once.
+func (s *stream) start() {
+	if s.started {
+		return
+	}
+	s.started = true
+	h := s.w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-cache, no-transform")
+	h.Set("X-Accel-Buffering", "no")
+	s.head(h)
+	s.w.WriteHeader(http.StatusOK)
+}
+
+// event writes one data event.
+func (s *stream) event(v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("BUG: an event that cannot be written: " + err.Error())
+	}
+	return s.raw(b)
+}
+
+func (s *stream) raw(data []byte) error {
+	s.start()
+	s.buf = append(append(append(s.buf[:0], "data: "...), data...), "\n\n"...)
+	if _, err := s.w.Write(s.buf); err != nil {
+		return err
+	}
+	return s.flush()
+}
+
+// comment shows that the connection lives.
+func (s *stream) comment() error {
+	s.start()
+	if _, err := s.w.Write([]byte(": the answer is on its way\n\n")); err != nil {
+		return err
+	}
+	return s.flush()
+}
+
+// fail ends a stream that cannot go on. A clean end would be taken for a whole
+// answer, so the connection is aborted after the error event.
+func (s *stream) fail(e *openai.Error) {
+	if !s.started {
+		e.Write(s.w)
+		return
+	}
+	_ = s.raw(e.Body())
+	panic(http.ErrAbortHandler)
+}
+
+// done ends a whole stream.
+func (s *stream) done() { _ = s.raw([]byte("[DONE]")) }

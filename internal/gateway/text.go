@@ -1,0 +1,32 @@
+package gateway
+
+import "context"
+
+// Text is a model's language, as the gateway needs it.
+type Text interface {
+	// EncodeChat runs the chat template over the turns, ready for the
+	// assistant's next one.
+	EncodeChat(ctx context.Context, turns []Turn) ([]int32, error)
+	// Encode turns plain text into tokens.
+	Encode(text string) ([]int32, error)
+	// IsEnd says that a token ends the answer.
+	IsEnd(token int32) bool
+	// Vocabulary is the number of tokens.
+	Vocabulary() int
+	// Bytes is what a token stands for.
+	Bytes(token int32) []byte
+	// Speak starts the text of one answer.
+	Speak(stops []string) (Speaker, error)
+}
+
+// Speaker turns the tokens of one answer into text: whole characters only, and
+// never a part of a stop string.
+type Speaker interface {
+	// Add gives the text that is certain now, and whether a stop string came.
+	Add(token int32) (text string, stopped bool)
+	// Rest gives what was held back, at the end of an answer.
+	Rest() string
+}
+
+// Turn is one message of a chat.
+type Turn struct{ Role, Content, Name string }

@@ -131,7 +131,7 @@ func (s *salvage) splice() (Rescue, bool) {
 	lost := s.lost()
 	for i := range s.fleet.nodes {
 		if held := s.pinned(int32(i), lost); len(held) > 0 {
-			w.add(s.pricing, int32(i), held)
+			w.add(s.warmed(int32(i)), int32(i), held)
 		}
 	}
 	if !w.solve(s.window) {
@@ -144,6 +144,18 @@ func (s *salvage) splice() (Rescue, bool) {
 	}
 	out.Reason = fmt.Sprintf("spliced around %s", s.failed)
 	return Rescue{Route: out, Resume: s.replay(out)}, true
+}
+
+// warmed is the pricing for one node: what a shadow has replayed into it, it
+// need not read again.
+func (s *salvage) warmed(node int32) *pricing {
+	warm := s.req.Warm[s.fleet.nodes[node].id]
+	if warm <= 0 {
+		return s.pricing
+	}
+	p := *s.pricing
+	p.req.PromptTokens = max(0, p.req.PromptTokens-warm)
+	return &p
 }
 
 // lost lists what the failed nodes ran, in layer order.

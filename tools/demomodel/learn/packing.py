@@ -30,11 +30,15 @@ def pack(documents, assistant, repeats=1.0, seed=1):
     the model practise looking things up."""
     common = _common(documents)
     order = numpy.random.default_rng(seed).permutation(len(documents))
+    waiting = [[] for _ in range(LENGTHS[-1] + 2)]
+    shuffled = [documents[i] for i in order if 1 < len(documents[i]) <= LENGTHS[-1] + 1]
+    for document in shuffled:
+        waiting[len(document)].append(document)
     out = {}
-    for low, high in zip((0,) + LENGTHS[:-1], LENGTHS):
-        chosen = [documents[i] for i in order if low < len(documents[i]) - 1 <= high]
-        if chosen:
-            out[high] = _windows(chosen, high, lambda ids: _weights(ids, assistant, common, repeats))
+    for low, high in reversed(tuple(zip((0,) + LENGTHS[:-1], LENGTHS))):  # long windows first: short documents fill them up
+        rows = _rows(shuffled, waiting, low, high)
+        if rows:
+            out[high] = _windows(rows, high, lambda ids: _weights(ids, assistant, common, repeats))
     return out
 
 
@@ -80,18 +84,13 @@ def _counted(ids, assistant):
     return counts
 
 
-def _windows(documents, length, weights):
-    """Fills windows of length + 1 tokens: a random document first, then the longest that still fits."""
-    waiting = [[] for _ in range(length + 2)]
-    for document in documents:
-        waiting[len(document)].append(document)
-    rows = []
-    for document in documents:
-        if waiting[len(document)] and waiting[len(document)][-1] is document:
-            rows.append(_fill(waiting, length + 1, len(document)))
-    while any(waiting):
-        longest = max(i for i, w in enumerate(waiting) if w)
-        rows.append(_fill(waiting, length + 1, longest))
+def _rows(documents, waiting, low, high):
+    """The documents of each window of high + 1 tokens.  A random document's length opens it, so that windows are mixed alike."""
+    return [_fill(waiting, high + 1, len(document)) for document in documents if low + 1 < len(document) <= high + 1 and waiting[len(document)]]
+
+
+def _windows(rows, length, weights):
+    """Lays the documents of each window side by side."""
     ids = numpy.full((len(rows), length + 1), EOS, numpy.uint16)
     weight = numpy.zeros((len(rows), length + 1), numpy.float16)
     for row, chosen in enumerate(rows):

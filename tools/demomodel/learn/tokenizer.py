@@ -3,10 +3,10 @@
     <unk> 0   <s> 1   </s> 2   <|im_start|> 3   <|im_end|> 4   256 bytes 5..260   then the learned pieces
 """
 
+import io
 import itertools
 import json
 import re
-import tempfile
 from pathlib import Path
 
 import sentencepiece
@@ -30,21 +30,23 @@ def texts(path):
 
 def train(data, pieces=VOCABULARY):
     """Learns the vocabulary from data/train.jsonl and writes data/tokenizer.model."""
-    data = Path(data)
-    with tempfile.TemporaryDirectory() as scratch:
-        plain = Path(scratch) / "plain.txt"
-        with plain.open("w", encoding="utf-8") as file:
-            for text in itertools.islice(texts(data / "train.jsonl"), _DOCUMENTS):
-                file.write(_CONTROL.sub("\n", text) + "\n")
-            file.write("\n".join(ROLES * 4000) + "\n")
-        sentencepiece.SentencePieceTrainer.train(
-            input=str(plain), model_prefix=str(Path(scratch) / "tokenizer"), model_type="bpe", vocab_size=pieces,
-            byte_fallback=True, split_digits=True, add_dummy_prefix=False, remove_extra_whitespaces=False, allow_whitespace_only_pieces=True,
-            normalization_rule_name="identity", character_coverage=1.0, unk_id=0, bos_id=BOS, eos_id=EOS, pad_id=-1, control_symbols=list(CONTROLS),
-            max_sentence_length=20_000, input_sentence_size=400_000, shuffle_input_sentence=False, num_threads=1, minloglevel=1,
-        )  # fmt: skip
-        (data / "tokenizer.model").write_bytes((Path(scratch) / "tokenizer.model").read_bytes())
+    data, model = Path(data), io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=_sentences(data / "train.jsonl"), model_writer=model, model_type="bpe", vocab_size=pieces,
+        byte_fallback=True, split_digits=True, add_dummy_prefix=False, remove_extra_whitespaces=False, allow_whitespace_only_pieces=True,
+        normalization_rule_name="identity", character_coverage=1.0, unk_id=0, bos_id=BOS, eos_id=EOS, pad_id=-1, control_symbols=list(CONTROLS),
+        max_sentence_length=20_000, shuffle_input_sentence=False, num_threads=1, minloglevel=1,
+    )  # fmt: skip
+    (data / "tokenizer.model").write_bytes(model.getvalue())
     return load(data)
+
+
+def _sentences(path):
+    """The lines to learn from: no control tokens in them, and the names of the roles often enough to become pieces."""
+    for text in itertools.islice(texts(path), _DOCUMENTS):
+        yield from (line for line in _CONTROL.sub("\n", text).splitlines() if line)
+    for _ in range(4000):
+        yield from ROLES
 
 
 def load(data):

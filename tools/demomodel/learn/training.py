@@ -35,16 +35,16 @@ class Options:
 
 
 class Trainer:
-    """One training run over a data folder; everything it leaves is in the folder run."""
+    """One training run over a data folder; everything it leaves is in the folder run.  shape: None means the demo model's."""
 
-    def __init__(self, data, run, options, resume=None):
+    def __init__(self, data, run, options, resume=None, shape=None):
         torch.set_num_threads(options.threads)
         self.options, self.run = options, Path(run)
         self.run.mkdir(parents=True, exist_ok=True)
         assistant = vocabulary.load(data).encode("assistant")[0]
         self.train = packing.pack(encoding.load(data, "train"), assistant, options.repeats, options.seed)
         self.heldout = packing.pack(encoding.load(data, "heldout"), assistant)
-        self.network = Network(Shape(vocabulary=vocabulary.load(data).vocab_size()), options.seed)
+        self.network = Network(shape or Shape(vocabulary=vocabulary.load(data).vocab_size()), options.seed)
         self.optimizer = torch.optim.AdamW(_groups(self.network, options.decay), lr=options.rate, betas=(0.9, 0.95), eps=1e-8)
         self.step = self.seen = self.before = 0
         if resume:

@@ -45,3 +45,5 @@ class Endpoint:
         except urllib.error.HTTPError as error:
             detail = error.read(2000).decode("utf-8", "replace")
             raise RuntimeError(f"{request.full_url} answered {error.code}: {detail}") from error
+        except urllib.error.URLError as error:
+            raise RuntimeError(f"{request.full_url} cannot be reached: {error.reason}") from error

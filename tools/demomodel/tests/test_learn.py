@@ -144,6 +144,7 @@ class EndToEnd(unittest.TestCase):
         from learn import encoding, tokenizer
         from learn.export import export
         from learn.loss import of_gguf
+        from learn.network import Shape
         from learn.training import Options, Trainer
         from tests import sources
 
@@ -154,7 +155,8 @@ class EndToEnd(unittest.TestCase):
             tokenizer.train(data, pieces=600)
             encoding.encode_all(data)
             options = Options(tokens=0.012, warmup_steps=2, fp32=True)
-            losses = [Trainer(data, base / run, options).fit() for run in ("a", "b")]
+            small = Shape(vocabulary=600, layers=2, width=64, heads=2, kv_heads=1, feed_forward=96)
+            losses = [Trainer(data, base / run, options, shape=small).fit() for run in ("a", "b")]
             weights = [torch.load(base / run / "checkpoint.pt")["weights"] for run in ("a", "b")]
             self.assertEqual(losses[0], losses[1])
             for name, tensor in weights[0].items():

@@ -78,3 +78,7 @@ class Marking(unittest.TestCase):
         self.assertEqual(Endpoint(self.url, "tiny").models(), ["tiny"])
         with self.assertRaisesRegex(RuntimeError, "404.*model_not_found"):
             Endpoint(self.url, "other").ask("Hello!", 5)
+
+    def test_a_missing_endpoint_is_named(self):
+        with self.assertRaisesRegex(RuntimeError, "127.0.0.1.*cannot be reached"):
+            Endpoint("http://127.0.0.1:9/v1", "tiny").models()

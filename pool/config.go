@@ -65,6 +65,9 @@ func (c *Config) validate() error {
 	if c.Dial == nil {
 		c.Dial = (&net.Dialer{KeepAlive: -1}).DialContext
 	}
+	if c.Identify == nil {
+		c.Identify = commonName
+	}
 	if c.Observe == nil {
 		c.Observe = func(Event) {}
 	}

@@ -53,6 +53,7 @@ const (
 	EventFallback           EventKind = "fallback_changed"
 	EventPeerUp             EventKind = "peer_up"   // server: a gateway connected
 	EventPeerLost           EventKind = "peer_lost" // server: its connection ended
+	EventHandlerPanic       EventKind = "handler_panic"
 )
 
 // String is one line for people.

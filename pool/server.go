@@ -4,8 +4,13 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
+	"sync"
+	"sync/atomic"
 	"time"
+
+	"hecate/pool/wire"
 )
 
 // Handler gets each inbound session, in its own goroutine. The context ends
@@ -60,14 +65,87 @@ func Serve(ctx context.Context, l net.Listener, cfg ServerConfig, h Handler) err
 	return srv.Serve(ctx, l)
 }
 
+// defaults of ServerConfig; each bounds what strangers can cost.
+const (
+	defaultMaxConns         = 1024
+	defaultMaxSessions      = 16384
+	defaultHandshakeTimeout = 5 * time.Second
+)
+
+func (c *ServerConfig) validate() error {
+	settings, err := c.Settings.orDefault()
+	err = errors.Join(validateIdentity(c.NodeID, c.SwarmID), validateTLS(c.TLS, c.Plaintext), err)
+	if c.TLS != nil && c.TLS.ClientCAs == nil && c.TLS.RootCAs == nil && c.TLS.GetConfigForClient == nil {
+		err = errors.Join(err, errors.New("TLS names no CA: without ClientCAs every public CA could vouch for a gateway"))
+	}
+	for name, v := range map[string]int64{
+		"IdleTimeout": int64(c.IdleTimeout), "DrainTime": int64(c.DrainTime), "MaxConns": int64(c.MaxConns),
+		"MaxSessions": int64(c.MaxSessions), "HandshakeTimeout": int64(c.HandshakeTimeout),
+	} {
+		if v < 0 {
+			err = errors.Join(err, fmt.Errorf("%s = %d: allowed is 0 and above", name, v))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("server config: %w", err)
+	}
+	c.Settings = settings
+	c.MaxConns = orDefault(c.MaxConns, defaultMaxConns)
+	c.MaxSessions = orDefault(c.MaxSessions, defaultMaxSessions)
+	c.HandshakeTimeout = orDefault(c.HandshakeTimeout, defaultHandshakeTimeout)
+	if c.Identify == nil {
+		c.Identify = commonName
+	}
+	if c.Observe == nil {
+		c.Observe = func(Event) {}
+	}
+	return nil
+}
+
+func orDefault[T int | time.Duration](v, otherwise T) T {
+	if v == 0 {
+		return otherwise
+	}
+	return v
+}
+
 // Server is the node's side as an object, for nodes that also dial out.
-type Server struct{}
+type Server struct {
+	cfg     ServerConfig
+	handler Handler
+	hs      *handshaker
+	st      *store
+	counts  *counters
+	policy  atomic.Pointer[Settings]
+
+	mu struct {
+		sync.Mutex
+		conns     map[*serverConn]struct{}
+		shaking   int // connections in handshake
+		goingAway bool
+	}
+}
 
 // NewServer checks the configuration, reporting every fault at once.
-func NewServer(cfg ServerConfig, h Handler) (*Server, error) { return &Server{}, nil }
-
-// Serve is the method behind the package function of that name.
-func (s *Server) Serve(ctx context.Context, l net.Listener) error { return errors.ErrUnsupported }
+func NewServer(cfg ServerConfig, h Handler) (*Server, error) {
+	if err := cfg.validate(); err != nil {
+		return nil, err
+	}
+	if h == nil {
+		return nil, errors.New("server config: the handler is nil")
+	}
+	s := &Server{cfg: cfg, handler: h, st: new(store), counts: new(counters)}
+	s.policy.Store(&cfg.Settings)
+	s.mu.conns = make(map[*serverConn]struct{})
+	s.hs = &handshaker{
+		node: cfg.NodeID, swarm: cfg.SwarmID, role: wire.RoleNode,
+		identify: cfg.Identify, settings: s.policy.Load,
+	}
+	if cfg.TLS != nil {
+		s.hs.tls = serverTLS(cfg.TLS)
+	}
+	return s, nil
+}
 
 // ReverseConfig says where a node that cannot accept connections finds its
 // gateway.
@@ -84,12 +162,82 @@ type ReverseConfig struct {
 	Dial DialFunc
 }
 
-// DialReverse connects to the gateway and serves its sessions until ctx ends,
-// reconnecting as needed; the gateway says how many connections it wants.
-func (s *Server) DialReverse(ctx context.Context, cfg ReverseConfig) error {
-	return errors.ErrUnsupported
+// GoAway tells every connected gateway, and those that connect later, to open
+// no new sessions here. Running sessions live on. See Resume.
+func (s *Server) GoAway() {
+	s.mu.Lock()
+	s.mu.goingAway = true
+	s.mu.Unlock()
+	for _, c := range s.connections() {
+		c.announceDrain("paused")
+	}
 }
 
-// GoAway tells every connected gateway to open no new sessions here. Running
-// sessions live on.
-func (s *Server) GoAway() {}
+// Resume takes sessions again on connections made from now on; gateways replace
+// the ones that were told to go.
+func (s *Server) Resume() {
+	s.mu.Lock()
+	s.mu.goingAway = false
+	s.mu.Unlock()
+}
+
+// Reload changes the policies of new and running connections; windows of
+// running connections stay as they were announced.
+func (s *Server) Reload(settings Settings) error {
+	if err := settings.Validate(); err != nil {
+		return err
+	}
+	s.policy.Store(&settings)
+	for _, c := range s.connections() {
+		c.link.configure()
+	}
+	return nil
+}
+
+func (s *Server) connections() []*serverConn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := make([]*serverConn, 0, len(s.mu.conns))
+	for c := range s.mu.conns {
+		list = append(list, c)
+	}
+	return list
+}
+
+// ServerSnapshot is what is visible of a server at one moment.
+type ServerSnapshot struct {
+	At             time.Time         `json:"at"`
+	Connections    int               `json:"connections"`
+	SessionsOpen   int               `json:"sessions_open"`
+	SessionsOpened uint64            `json:"sessions_opened"`
+	SessionsClosed map[string]uint64 `json:"sessions_closed"`
+	Drops          map[string]uint64 `json:"drops"`
+	Losses         map[string]uint64 `json:"losses"`
+	PingsMissed    uint64            `json:"pings_missed"`
+	FramesSent     uint64            `json:"frames_sent"`
+	FramesReceived uint64            `json:"frames_received"`
+	BytesSent      uint64            `json:"bytes_sent"`
+	BytesReceived  uint64            `json:"bytes_received"`
+	BufferedBytes  int64             `json:"buffered_bytes"`
+}
+
+// Snapshot is everything visible of the server now.
+func (s *Server) Snapshot() ServerSnapshot {
+	var p Snapshot
+	s.counts.export(&p)
+	out := ServerSnapshot{
+		At: time.Now(), SessionsOpened: p.SessionsOpened, SessionsClosed: p.SessionsClosed, Drops: p.Drops,
+		Losses: p.WriterLosses, PingsMissed: p.PingsMissed, FramesSent: p.FramesSent, FramesReceived: p.FramesReceived,
+		BytesSent: p.BytesSent, BytesReceived: p.BytesReceived, BufferedBytes: p.BufferedBytes,
+	}
+	for _, c := range s.connections() {
+		out.Connections++
+		out.SessionsOpen += c.count()
+	}
+	return out
+}
+
+func (s *Server) event(e Event) {
+	e.At = time.Now()
+	s.cfg.Observe(e)
+}

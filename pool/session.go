@@ -38,6 +38,10 @@ type Session interface {
 	Close(code CloseCode)
 	// Done is closed as soon as the session has ended, from either side.
 	Done() <-chan struct{}
+	// Draining is closed when the connection under the session takes no new
+	// sessions any more: its owner may want to move to a fresh one at the next
+	// convenient moment, before the drain's deadline ends it.
+	Draining() <-chan struct{}
 	// Err is nil before Done, and a *CloseError after.
 	Err() error
 }

@@ -50,22 +50,22 @@ type GenerationSnapshot struct {
 
 // GroupSnapshot is one group and family.
 type GroupSnapshot struct {
-	Group        string         `json:"group"`
-	Family       Family         `json:"family"`
-	Endpoints    int            `json:"endpoints"`
-	Contours     map[string]int `json:"contours"` // writers by contour
-	Health       map[string]int `json:"health"`   // writers by health
-	FloorTarget  int            `json:"floor_target"`
-	FloorCurrent int            `json:"floor_current"`
-	Demand       int            `json:"refill_demand"`
-	Dialing      int            `json:"dialing"`
-	Tries        uint64         `json:"refill_tries"`
-	Failures     uint64         `json:"refill_failures"`
-	Losses       int            `json:"losses_unrestored"`
-	Quarantined  int            `json:"quarantined"` // endpoints
-	Outage       bool           `json:"outage,omitempty"`
-	Sessions     int            `json:"sessions"`
-	Ready        bool           `json:"ready"`
+	Group        string            `json:"group"`
+	Family       Family            `json:"family"`
+	Endpoints    int               `json:"endpoints"`
+	Contours     map[string]uint64 `json:"contours"` // writers by contour
+	Health       map[string]uint64 `json:"health"`   // writers by health
+	FloorTarget  int               `json:"floor_target"`
+	FloorCurrent int               `json:"floor_current"`
+	Demand       int               `json:"refill_demand"`
+	Dialing      int               `json:"dialing"`
+	Tries        uint64            `json:"refill_tries"`
+	Failures     uint64            `json:"refill_failures"`
+	Losses       int               `json:"losses_unrestored"`
+	Quarantined  int               `json:"quarantined"` // endpoints
+	Outage       bool              `json:"outage,omitempty"`
+	Sessions     int               `json:"sessions"`
+	Ready        bool              `json:"ready"`
 }
 
 // WriterSnapshot is one connection.
@@ -85,4 +85,5 @@ type WriterSnapshot struct {
 	QueueBytes  int           `json:"queue_bytes"`
 	RoundTrip   time.Duration `json:"round_trip_ns"` // smoothed; 0 before the first answer
 	DrainAge    time.Duration `json:"drain_age_ns,omitempty"`
+	Stale       bool          `json:"stale,omitempty"`
 }

@@ -1,0 +1,70 @@
+package pool
+
+import (
+	"slices"
+
+	"hecate/pool/wire"
+)
+
+// credit is what a session may still send before the peer returns some. It is
+// a value under the session's lock.
+type credit struct {
+	windowBytes, windowMessages int // what the peer advertised
+	bytes, messages             int // left; 0 <= bytes <= windowBytes, likewise messages
+	waiting                     []*creditWaiter
+}
+
+// creditWaiter is a Send in line for credit.
+type creditWaiter struct {
+	bytes   int
+	granted chan struct{} // closed when the credit is taken
+}
+
+func newCredit(windowBytes, windowMessages uint32) credit {
+	b := int(min(windowBytes, wire.MaxMessage))
+	m := int(min(windowMessages, 1<<20))
+	return credit{windowBytes: b, windowMessages: m, bytes: b, messages: m}
+}
+
+// spend takes credit for one message if there is enough and nobody is in line.
+func (c *credit) spend(n int) bool {
+	if len(c.waiting) > 0 || n > c.bytes || c.messages == 0 {
+		return false
+	}
+	c.bytes -= n
+	c.messages--
+	return true
+}
+
+// give returns credit and serves the line. It reports false when the peer
+// returned more than was spent; the excess is cut off.
+func (c *credit) give(bytes, messages int) bool {
+	c.bytes += bytes
+	c.messages += messages
+	honest := c.bytes <= c.windowBytes && c.messages <= c.windowMessages
+	c.bytes = min(c.bytes, c.windowBytes)
+	c.messages = min(c.messages, c.windowMessages)
+	served := 0
+	for _, w := range c.waiting {
+		if w.bytes > c.bytes || c.messages == 0 {
+			break
+		}
+		c.bytes -= w.bytes
+		c.messages--
+		close(w.granted)
+		served++
+	}
+	c.waiting = slices.Delete(c.waiting, 0, served)
+	return honest
+}
+
+// leave takes a waiter out of the line; false: it was served already.
+func (c *credit) leave(w *creditWaiter) bool {
+	i := slices.Index(c.waiting, w)
+	if i < 0 {
+		return false
+	}
+	c.waiting = slices.Delete(c.waiting, i, i+1)
+	c.give(0, 0) // whoever stood behind may fit
+	return true
+}

@@ -1,0 +1,50 @@
+package pool
+
+import (
+	"fmt"
+	"time"
+)
+
+// keep sends PINGs, and ends the link when the peer no longer answers.
+func (l *link) keep() {
+	defer l.wg.Done()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-l.stop:
+			return
+		case <-timer.C:
+		}
+		now := time.Now()
+		v, changed := l.judge(now)
+		if v.missed > 0 {
+			l.counts.pingsMissed.Add(uint64(v.missed))
+		}
+		if changed {
+			l.owner.healthChanged()
+		}
+		if v.dead {
+			l.fail(linkFault{why: lossSilent, detail: fmt.Sprintf("silent for %v", l.silence(now).Round(time.Millisecond))})
+			return
+		}
+		if v.ping != 0 {
+			l.out.ping(v.ping)
+		}
+		l.owner.tick(now)
+		timer.Reset(v.next.Sub(now))
+	}
+}
+
+func (l *link) judge(now time.Time) (v verdict, healthChanged bool) {
+	heard := l.born.Add(time.Duration(l.heard.Load()))
+	l.life.Lock()
+	defer l.life.Unlock()
+	l.life.hear(heard)
+	v = l.life.tick(now)
+	return v, l.publishHealthLocked()
+}
+
+func (l *link) silence(now time.Time) time.Duration {
+	return now.Sub(l.born.Add(time.Duration(l.heard.Load())))
+}

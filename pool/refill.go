@@ -1,0 +1,426 @@
+package pool
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"hecate/pool/wire"
+)
+
+// dialTask is one connect under way, and what it is for.
+type dialTask struct {
+	gen      *generation
+	pair     *pair
+	endpoint Endpoint
+	victim   *writer // to be replaced; nil: refill or warm-up
+}
+
+// connectOutcome is how a connect ended. Each has a counter.
+type connectOutcome int
+
+const (
+	connectOK        connectOutcome = iota
+	connectFailed                   // refused, timed out, TLS failed
+	connectRefused                  // the hello was refused, by either side
+	connectDiscarded                // succeeded, but nobody wants it any more
+	connectCancelled                // given up by us
+	connectOutcomes
+)
+
+var connectNames = [connectOutcomes]string{
+	connectOK: "ok", connectFailed: "failed", connectRefused: "refused",
+	connectDiscarded: "discarded", connectCancelled: "cancelled",
+}
+
+func (o connectOutcome) String() string { return connectNames[o] }
+
+// refillLocked closes the distance between floors and reality. Demand is what
+// is missing now, so it cannot be forgotten: three writers lost together are
+// three to restore. Endpoints that answered last time go first; probes of
+// broken ones use at most half of the connects, so a dead group never holds up
+// the others.
+func (p *Pool) refillLocked(now time.Time, s *Settings, fx *effects, next *time.Time) {
+	keys := sortedPairs(p.inv.pairs)
+	if len(keys) == 0 {
+		return
+	}
+	have := p.censusLocked()
+	p.inv.turn++
+	var probes []dialTask
+	for _, pr := range p.inv.pairs {
+		pr.demand = 0
+	}
+	for _, g := range p.co.alive() {
+		for i := range keys {
+			pr := p.inv.pairs[keys[(i+p.inv.turn)%len(keys)]]
+			p.refillPairLocked(g, pr, have, now, s, fx, &probes, next)
+		}
+	}
+	for _, t := range probes {
+		if p.inv.dialing >= max(1, s.ReconnectParallel/2) {
+			*next = earlier(*next, now.Add(fastPause))
+			return
+		}
+		if t.pair.circuit(t.endpoint.Addr).trying == 0 {
+			p.launchLocked(t, fx)
+		}
+	}
+}
+
+// census counts the writers that count towards a floor.
+type census struct {
+	byPair     map[pairGen]int
+	byEndpoint map[endpointGen]int
+	living     map[pairKey]int // of any generation
+}
+
+type pairGen struct {
+	key pairKey
+	gen uint64
+}
+
+type endpointGen struct {
+	key  pairKey
+	addr string
+	gen  uint64
+}
+
+func (p *Pool) censusLocked() census {
+	c := census{map[pairGen]int{}, map[endpointGen]int{}, map[pairKey]int{}}
+	for _, w := range p.inv.writers {
+		if w.contour == contourDraining {
+			continue
+		}
+		c.byPair[pairGen{w.pair(), w.generation}]++
+		c.byEndpoint[endpointGen{w.pair(), w.endpoint.Addr, w.generation}]++
+		c.living[w.pair()]++
+	}
+	return c
+}
+
+// refillPairLocked starts the connects of one pair and generation.
+func (p *Pool) refillPairLocked(g *generation, pr *pair, have census, now time.Time, s *Settings, fx *effects, probes *[]dialTask, next *time.Time) {
+	endpoints := g.endpoints(pr.key)
+	need := staticRequirement(len(endpoints), s)
+	if !g.activeAt.IsZero() {
+		need = pr.target
+	}
+	if slices.ContainsFunc(endpoints, func(e Endpoint) bool { return e.Kind == Reverse }) {
+		pr.asking += need
+	}
+	lacking := max(0, need-have.byPair[pairGen{pr.key, g.id}])
+	pr.demand += lacking
+	if !g.activeAt.IsZero() {
+		pr.losses = min(pr.losses, lacking)
+	}
+	if len(endpoints) == 0 || lacking == 0 {
+		p.outageOverLocked(pr, have, fx)
+		return
+	}
+	dialled := slices.DeleteFunc(slices.Clone(endpoints), func(e Endpoint) bool { return e.Kind == Reverse })
+	if len(dialled) == 0 {
+		return
+	}
+	outage := p.inOutageLocked(pr, endpoints, have, s, fx)
+	for range lacking - pr.dialing[g.id] {
+		e, wait := p.chooseEndpointLocked(g, pr, dialled, have, now, outage)
+		if wait != nil {
+			if wait.After(now) {
+				*next = earlier(*next, *wait)
+			}
+			return
+		}
+		t := dialTask{gen: g, pair: pr, endpoint: e}
+		switch {
+		case pr.circuit(e.Addr).open(s):
+			*probes = append(*probes, t)
+			return
+		case p.inv.dialing >= s.ReconnectParallel:
+			return // a finished connect wakes the governor
+		}
+		p.launchLocked(t, fx)
+		have.byEndpoint[endpointGen{pr.key, e.Addr, g.id}]++
+	}
+}
+
+// inOutageLocked: the only endpoint of a group is down, with every writer.
+func (p *Pool) inOutageLocked(pr *pair, endpoints []Endpoint, have census, s *Settings, fx *effects) bool {
+	now := s.OutageMode == On && len(endpoints) == 1 && have.living[pr.key] == 0
+	if now && !pr.outage && pr.reachable {
+		pr.outage = true
+		fx.events = append(fx.events, Event{Kind: EventOutage, Group: pr.key.group, Family: pr.key.family})
+	}
+	p.outageOverLocked(pr, have, fx)
+	return now
+}
+
+func (p *Pool) outageOverLocked(pr *pair, have census, fx *effects) {
+	if pr.outage && have.living[pr.key] > 0 {
+		pr.outage = false
+		fx.events = append(fx.events, Event{Kind: EventOutageOver, Group: pr.key.group, Family: pr.key.family})
+	}
+}
+
+// chooseEndpointLocked takes the endpoint with the fewest writers that may be
+// tried: the one that was just lost, or the next when that one rests. If none
+// may, it says when one will; the zero time means that only an event can.
+func (p *Pool) chooseEndpointLocked(g *generation, pr *pair, endpoints []Endpoint, have census, now time.Time, outage bool) (Endpoint, *time.Time) {
+	order := slices.Clone(endpoints)
+	slices.SortStableFunc(order, func(a, b Endpoint) int {
+		return cmp.Compare(have.byEndpoint[endpointGen{pr.key, a.Addr, g.id}], have.byEndpoint[endpointGen{pr.key, b.Addr, g.id}])
+	})
+	var soonest time.Time
+	for _, e := range order {
+		c := pr.circuit(e.Addr)
+		if c.mayTry(now, outage) {
+			return e, nil
+		}
+		if at := c.nextTry(outage); at.After(now) && (soonest.IsZero() || at.Before(soonest)) {
+			soonest = at
+		}
+	}
+	return Endpoint{}, &soonest
+}
+
+// launchLocked starts one connect.
+func (p *Pool) launchLocked(t dialTask, fx *effects) {
+	p.inv.dialing++
+	t.pair.tries++
+	t.pair.circuit(t.endpoint.Addr).trying++
+	if t.victim == nil {
+		t.pair.dialing[t.gen.id]++
+	} else {
+		t.pair.refresh++
+	}
+	fx.dials = append(fx.dials, t)
+}
+
+// connect runs one task. A connection that comes too late for its purpose is
+// discarded; whoever waits for a writer never waits for this goroutine.
+func (p *Pool) connect(t dialTask) {
+	defer p.wg.Done()
+	defer p.poke()
+	s := p.settings()
+	ctx, cancel := t.gen.withTimeout(s)
+	defer cancel()
+	start := time.Now()
+	parts, err := p.dialEndpoint(ctx, t.pair.key, t.endpoint)
+	if err != nil {
+		p.connectFailed(t, err, time.Since(start))
+		return
+	}
+	p.connected(t, parts, time.Since(start))
+}
+
+// dialEndpoint connects and shakes hands.
+func (p *Pool) dialEndpoint(ctx context.Context, key pairKey, e Endpoint) (linkParts, error) {
+	network := "tcp4"
+	if key.family == IP6 {
+		network = "tcp6"
+	}
+	raw, err := p.cfg.Dial(ctx, network, e.Addr)
+	if err != nil {
+		return linkParts{}, fmt.Errorf("connect to %s at %s: %w", key.group, e.Addr, err)
+	}
+	return p.hs.dial(ctx, raw, key.group)
+}
+
+// settleLocked takes the task off the books.
+func (p *Pool) settleLocked(t dialTask) *circuit {
+	p.inv.dialing--
+	c := t.pair.circuit(t.endpoint.Addr)
+	c.trying--
+	if t.victim == nil {
+		t.pair.dialing[t.gen.id]--
+		if t.pair.dialing[t.gen.id] == 0 {
+			delete(t.pair.dialing, t.gen.id)
+		}
+	} else {
+		t.pair.refresh--
+	}
+	return c
+}
+
+func (p *Pool) connectFailed(t dialTask, err error, took time.Duration) {
+	kind, outcome := EventConnectFailed, connectFailed
+	if _, ok := refusalOf(err); ok {
+		kind, outcome = EventRefused, connectRefused
+	}
+	p.inv.Lock()
+	c := p.settleLocked(t)
+	if t.gen.ctx.Err() != nil {
+		outcome = connectCancelled
+	} else {
+		t.pair.failures++
+		c.failed(time.Now(), p.settings(), p.wouldBeOutageLocked(t.pair, t.gen), p.jitter())
+	}
+	p.inv.connects[outcome]++
+	p.inv.Unlock()
+	if t.victim != nil {
+		p.replacementFailed(t, err.Error())
+	}
+	if outcome != connectCancelled {
+		p.event(Event{
+			Kind: kind, Group: t.pair.key.group, Family: t.pair.key.family, Endpoint: t.endpoint.Addr,
+			Generation: t.gen.id, Reason: err.Error(), Took: took,
+		})
+	}
+}
+
+// wouldBeOutageLocked is inOutageLocked for the pace of retries.
+func (p *Pool) wouldBeOutageLocked(pr *pair, g *generation) bool {
+	if p.settings().OutageMode == Off || len(g.endpoints(pr.key)) != 1 {
+		return false
+	}
+	for _, w := range p.inv.writers {
+		if w.pair() == pr.key && w.contour != contourDraining {
+			return false
+		}
+	}
+	return true
+}
+
+// connected makes the connection a writer, or discards it. The writer becomes
+// visible to pool and registry under one guard.
+func (p *Pool) connected(t dialTask, parts linkParts, took time.Duration) {
+	p.inv.Lock()
+	c := p.settleLocked(t)
+	c.connected()
+	t.pair.reachable = true
+	gen := p.co.find(t.gen.id)
+	if gen == nil || p.inv.ending || !gen.wants(t.pair.key, t.endpoint) || p.inv.pairs[t.pair.key] != t.pair {
+		p.inv.connects[connectDiscarded]++
+		p.inv.Unlock()
+		p.discard(parts)
+		if t.victim != nil {
+			p.replacementFailed(t, "superseded")
+		}
+		return
+	}
+	p.inv.connects[connectOK]++
+	w := p.newWriterLocked(t.pair, t.endpoint, gen.id, parts)
+	var fx effects
+	if t.victim != nil {
+		p.finishReplacementLocked(t, w, &fx)
+	} else {
+		p.reg.publish(w)
+	}
+	p.publishLocked()
+	p.inv.Unlock()
+	e := w.describe(EventWriterUp)
+	e.Took = took
+	p.event(e)
+	p.carryOut(&fx)
+}
+
+// newWriterLocked puts a writer into the inventory and sets its link going.
+func (p *Pool) newWriterLocked(pr *pair, e Endpoint, gen uint64, parts linkParts) *writer {
+	p.inv.lastWriter++
+	w := &writer{
+		id: p.inv.lastWriter, pool: p, group: pr.group, family: pr.key.family, endpoint: e, generation: gen, born: time.Now(),
+	}
+	w.link = newLink(parts, p.st, p.counts, p.policy.Load)
+	w.refreshAt = p.refreshAfter(pr)
+	p.inv.writers[w.id] = w
+	p.wg.Add(1)
+	w.link.start(w)
+	return w
+}
+
+// discard closes a connection that never became a writer.
+func (p *Pool) discard(parts linkParts) {
+	p.counts.losses[lossDiscarded].Add(1)
+	_ = parts.conn.SetDeadline(time.Now().Add(closeLinger))
+	_ = parts.conn.Close()
+}
+
+// writerGone is called once by a writer whose link has ended, after its
+// sessions were told.
+func (p *Pool) writerGone(w *writer, f *linkFault, idle time.Duration) {
+	defer p.wg.Done()
+	defer p.poke()
+	now := time.Now()
+	s := p.settings()
+	why := f.why
+	lived := now.Sub(w.born)
+	if why == lossPeerClosed && f.clean && idle > 0 && lived >= s.FlapWindow.Min {
+		why = lossIdleClose
+	}
+	p.counts.losses[why].Add(1)
+	p.inv.Lock()
+	delete(p.inv.writers, w.id)
+	pr := p.inv.pairs[w.pair()]
+	var quarantined bool
+	if pr != nil && w.contour != contourDraining && !p.inv.ending {
+		quarantined = p.learnLocked(pr, w, why, lived, idle, now, s)
+	}
+	p.publishLocked()
+	p.inv.Unlock()
+	kind := EventWriterLost
+	if w.contour == contourDraining {
+		kind = EventWriterRemoved
+	}
+	e := w.describe(kind)
+	e.Reason, e.Took = why.String()+": "+f.detail, lived
+	p.event(e)
+	if quarantined {
+		p.event(w.describe(EventQuarantined))
+	}
+}
+
+// learnLocked tells the endpoint's circuit what the loss means.
+func (p *Pool) learnLocked(pr *pair, w *writer, why lossReason, lived, idle time.Duration, now time.Time, s *Settings) (quarantined bool) {
+	c := pr.circuit(w.endpoint.Addr)
+	if lived >= s.FlapWindow.Min {
+		c.survived()
+	}
+	switch {
+	case why == lossIdleClose:
+		if pr.idleClose == 0 || idle < pr.idleClose {
+			pr.idleClose = idle
+		}
+	case !why.failure():
+	case lived < s.FlapWindow.Min:
+		pr.losses++
+		c.failed(now, s, len(w.pool.endpointsLocked(pr.key)) == 1 && s.OutageMode == On, p.jitter())
+	case lived <= s.FlapWindow.Max:
+		pr.losses++
+		c.flapped(now, s)
+		return s.Quarantine > 0
+	default:
+		pr.losses++
+	}
+	return false
+}
+
+func (p *Pool) endpointsLocked(key pairKey) []Endpoint {
+	p.co.mu.Lock()
+	defer p.co.mu.Unlock()
+	if p.co.desired == nil {
+		return nil
+	}
+	return p.co.desired.Groups[key.group][key.family]
+}
+
+// peerGoesAway: the node drains. A node that does so at once is no better than
+// one that refuses: the circuit keeps the pace.
+func (p *Pool) peerGoesAway(w *writer, why wire.Reason) {
+	var fx effects
+	now := time.Now()
+	p.inv.Lock()
+	if pr := p.inv.pairs[w.pair()]; pr != nil && w.contour != contourDraining {
+		c := pr.circuit(w.endpoint.Addr)
+		if now.Sub(w.born) >= p.settings().FlapWindow.Min {
+			c.survived()
+		}
+		c.failed(now, p.settings(), false, p.jitter())
+	}
+	p.noteDrainLocked(w, now, "peer: "+why.String(), &fx)
+	p.publishLocked()
+	p.inv.Unlock()
+	p.carryOut(&fx)
+	p.poke()
+}

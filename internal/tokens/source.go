@@ -111,11 +111,11 @@ func (s *Source) ids() map[string]int32 {
 	return out
 }
 
-// endTexts are tokens that end a turn wherever they occur as tokens of their
-// own, as llama.cpp has it, whether or not the file lists them as ends.
+// endTexts are tokens that end a turn wherever they occur, as llama.cpp has it,
+// whether or not the file lists them as ends or marks them as control tokens.
 var endTexts = []string{
 	"<|eot_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>", "<end_of_turn>", "<|endoftext|>", "<|end_of_text|>",
-	"<|eom_id|>", "<EOT>", "_<EOT>", "<\uff5cend\u2581of\u2581sentence\uff5c>", "<end_of_utterance>",
+	"<|eom_id|>", "<EOT>", "_<EOT>", "[EOT]", "[EOS]", "<\uff5cend\u2581of\u2581sentence\uff5c>", "<end_of_utterance>", "</s>",
 }
 
 // ends returns the ids after which an answer is over, ascending.
@@ -128,7 +128,7 @@ func (s *Source) ends() []int32 {
 	}
 	out = append(out, s.EOSIDs...)
 	for i, t := range s.Tokens {
-		if s.Types[i] != TypeNormal && slices.Contains(endTexts, t) {
+		if slices.Contains(endTexts, t) {
 			out = append(out, int32(i))
 		}
 	}

@@ -48,7 +48,6 @@ type root struct {
 	Plan     planCmd     `cmd:"" help:"Show which node would hold which layers, and why."`
 	Route    routeCmd    `cmd:"" help:"Evaluate and explain routes."`
 	SwarmSim swarmSimCmd `cmd:"" name:"swarm-sim" help:"Run a swarm's whole life cycle in memory."`
-	Bench    benchCmd    `cmd:"" help:"Reproducible measurements."`
 
 	Version versionCmd `cmd:"" help:"Print the version and the kernels in this binary."`
 }
@@ -102,11 +101,11 @@ func run(name, about string, grammar any, args []string, c console) (code int) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	parsed.BindTo(ctx, (*context.Context)(nil))
-	return report(name, parsed.Run(c), c)
+	return conclude(name, parsed.Run(c), c)
 }
 
-// report prints an error once and turns it into the exit code.
-func report(name string, err error, c console) int {
+// conclude prints an error once and turns it into the exit code.
+func conclude(name string, err error, c console) int {
 	var wrong *UsageError
 	switch {
 	case err == nil:

@@ -50,3 +50,14 @@ func sizeOf(n int64) string {
 	}
 	return fmt.Sprintf("%.1f GiB", float64(n)/(step*step*step))
 }
+
+// maxInput bounds what a command reads from standard input.
+const maxInput = 256 << 20
+
+func readAll(r io.Reader) ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(r, maxInput))
+	if err != nil {
+		return nil, fmt.Errorf("read standard input: %w", err)
+	}
+	return b, nil
+}

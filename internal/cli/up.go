@@ -160,12 +160,23 @@ func orFine(err error) string {
 	return err.Error()
 }
 
+// wholeWait is how long `ready` waits for the other copies once one is there:
+// who pulls a plug right after it should not be disappointed.
+const wholeWait = 10 * time.Second
+
 // announce prints the one line that others wait for, when the first request can
 // be served.
 func (u *upCmd) announce(ctx context.Context, h *host, dir dataDir, url string, rec *control.ModelRecord, say *announcer) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for !h.gateway.Settled(u.Copies) {
+	var first time.Time // when the first copy could be asked
+	for !h.gateway.Settled() {
+		if first.IsZero() && h.gateway.Ready() {
+			first = time.Now()
+		}
+		if !first.IsZero() && time.Since(first) > wholeWait {
+			break
+		}
 		select {
 		case <-ctx.Done():
 			return

@@ -11,7 +11,7 @@ type versionCmd struct{}
 
 // Run prints what this binary is.
 func (versionCmd) Run(c console) error {
-	fmt.Fprintf(c.out, "hecate %s, kernels: %s\n", version(), engine.KernelName)
+	fmt.Fprintf(c.out, "hecate %s, kernels: %s\n", version(), engine.KernelName())
 	return nil
 }
 

@@ -90,6 +90,8 @@ func (g *Gateway) routes() http.Handler {
 	mux.HandleFunc("GET /v1/models", g.look(g.listModels))
 	mux.HandleFunc("GET /v1/models/{id...}", g.look(g.oneModel))
 	mux.HandleFunc("GET /v1/swarm", g.look(g.showSwarm))
+	mux.HandleFunc("GET /v1/swarm/plan", g.look(g.showPlan))
+	mux.HandleFunc("GET /v1/swarm/explain", g.look(g.explain))
 	mux.HandleFunc("GET /v1/pool", g.look(g.showPool))
 	mux.HandleFunc("POST /v1/swarm/chaos/arm", g.look(g.armChaos))
 	mux.HandleFunc("GET /healthz", g.look(g.healthz))

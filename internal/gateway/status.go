@@ -225,3 +225,6 @@ func (g *Gateway) modelReport(m *Model, doc *control.PlanDocument, view *control
 	}
 	return r
 }
+
+// Settled says that the model can be asked and that every planned copy lives.
+func (g *Gateway) Settled() bool { return g.Ready() && g.Status().State == "healthy" }

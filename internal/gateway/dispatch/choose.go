@@ -104,3 +104,13 @@ func (d *Dispatcher) fullLocked(n answer.Need) bool {
 	_, err := d.mu.router.Choose(n.Model, small, d.cfg.Policy)
 	return err == nil
 }
+
+// Explain says what Choose would do now, and why.
+func (d *Dispatcher) Explain(n answer.Need) (swarm.Explanation, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.mu.router == nil {
+		return swarm.Explanation{}, ErrNoPlan
+	}
+	return d.mu.router.Explain(n.Model, d.requestLocked(n, false), d.cfg.Policy)
+}

@@ -2,7 +2,9 @@
 // /v1/swarm, read by the command line, the page and other programs.
 package report
 
-import "hecate/swarm"
+import (
+	"hecate/swarm"
+)
 
 // Status is the swarm as it is now; GET /v1/swarm.
 type Status struct {
@@ -66,4 +68,11 @@ type Answers struct {
 	Left     int64            `json:"left"` // by their clients
 	Lost     int64            `json:"lost"`
 	Rescues  map[string]int64 `json:"rescues"` // by kind
+}
+
+// Plan is the current plan; GET /v1/swarm/plan.
+type Plan struct {
+	Generation uint64      `json:"generation"`
+	Epoch      uint64      `json:"epoch"`
+	Plan       *swarm.Plan `json:"plan"`
 }

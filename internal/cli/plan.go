@@ -1,0 +1,123 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"hecate/internal/gateway/report"
+	"hecate/swarm"
+)
+
+type planCmd struct {
+	where
+	Topology string `help:"Plan this topology file instead of asking a running swarm." type:"existingfile" placeholder:"FILE"`
+	Copies   int    `help:"Copies of each base model, with --topology." default:"2"`
+	WhatIf   string `help:"Say what this node's death would mean." placeholder:"NODE"`
+	JSON     bool   `help:"Print the whole plan as JSON."`
+}
+
+// Run prints a plan, or what a death would mean for it. A plan that does not
+// hold what it promises fails.
+func (p *planCmd) Run(ctx context.Context, c console) error {
+	plan, err := p.plan(ctx)
+	if err != nil {
+		return err
+	}
+	if p.WhatIf != "" {
+		return p.whatIf(c.out, plan)
+	}
+	fault := plan.Validate()
+	if p.JSON {
+		if err := printJSON(c.out, plan); err != nil {
+			return err
+		}
+	} else {
+		printPlan(c.out, plan)
+	}
+	if fault != nil {
+		return fmt.Errorf("the plan does not hold: %w", fault)
+	}
+	return nil
+}
+
+func (p *planCmd) plan(ctx context.Context) (*swarm.Plan, error) {
+	if p.Topology == "" {
+		var doc report.Plan
+		if err := p.get(ctx, "/v1/swarm/plan", &doc); err != nil {
+			return nil, err
+		}
+		return doc.Plan, nil
+	}
+	if p.Copies < 1 {
+		return nil, usage("--copies is %d, want at least 1", p.Copies)
+	}
+	t, err := readTopology(p.Topology)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := swarm.Planner{Copies: p.Copies}.Plan(t.Nodes, t.Models, nil)
+	if err != nil {
+		return nil, usage("%s: %w", p.Topology, err)
+	}
+	return plan, nil
+}
+
+func (p *planCmd) whatIf(w io.Writer, plan *swarm.Plan) error {
+	effects, err := plan.WhatIf(p.WhatIf)
+	if err != nil {
+		return &UsageError{err}
+	}
+	if p.JSON {
+		return printJSON(w, map[string]any{"node": p.WhatIf, "effects": effects})
+	}
+	fmt.Fprintf(w, "if %s dies:\n", p.WhatIf)
+	for _, e := range effects {
+		fmt.Fprintf(w, "  %s\n", e)
+	}
+	return nil
+}
+
+func printPlan(w io.Writer, p *swarm.Plan) {
+	t := table(w)
+	fmt.Fprintln(t, "NODE\tUSES\tOF\tSHARE\tHOLDS")
+	for _, n := range p.Nodes {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%.0f %%\t%s\n", n.Profile.ID, sizeOf(n.UsedBytes), sizeOf(n.Profile.MemoryBytes), 100*n.Share, placedOf(n.Fragments))
+	}
+	_ = t.Flush()
+	fmt.Fprintln(w)
+	for _, pl := range p.Pipelines {
+		fmt.Fprintf(w, "copy %d of %s: %s\n", pl.ID, pl.Model, routeOf(pl.Stages))
+	}
+	for _, s := range p.SharedNodes {
+		fmt.Fprintf(w, "shared: copies %v of %s both need %s; its death is mended by a splice\n", s.Pipelines, s.Model, s.Node)
+	}
+	for _, h := range p.Hurting {
+		fmt.Fprintf(w, "hurts: %s alone holds layers %v of %s\n", h.Node, h.Layers, h.Model)
+	}
+	for _, u := range p.Unplaced {
+		fmt.Fprintf(w, "no room: %d copies of %s: %s\n", u.Copies, u.Model, u.Reason)
+	}
+	for _, i := range p.Idle {
+		fmt.Fprintf(w, "idle: %s: %s\n", i.Node, i.Reason)
+	}
+	for _, note := range p.Notes {
+		fmt.Fprintf(w, "note: %s\n", note)
+	}
+}
+
+func placedOf(fs []swarm.PlacedFragment) string {
+	var parts []string
+	for _, f := range fs {
+		spare := ""
+		if f.Spare {
+			spare = " (spare)"
+		}
+		parts = append(parts, fmt.Sprintf("%s[%d-%d]%s", f.Model, f.Layers.First, f.Layers.Last, spare))
+	}
+	if len(parts) == 0 {
+		return "nothing"
+	}
+	return strings.Join(parts, ", ")
+}

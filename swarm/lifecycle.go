@@ -59,6 +59,10 @@ func (s *Swarm) State() State { return s.state }
 // Base is the model that Route asks for.
 func (s *Swarm) Base() string { return s.config.Model }
 
+// ReasonAlreadyDown is the reason of the empty route that MarkDown returns for
+// a node that was dead before.
+const ReasonAlreadyDown = "already down"
+
 // MarkDown marks a node dead and returns the rescue of the route that the base
 // model takes now: the same route with ReasonNotOnRoute when the node is not
 // on it. The rescue is computed while the node still lives in the books, else
@@ -73,7 +77,7 @@ func (s *Swarm) MarkDown(id string) (Route, error) {
 		return Route{}, fmt.Errorf("mark down: %w", err)
 	}
 	if s.state.Nodes[id].Dead {
-		return Route{Model: s.config.Model, PipelineID: -1, Reason: "already down"}, nil
+		return Route{Model: s.config.Model, PipelineID: -1, Reason: ReasonAlreadyDown}, nil
 	}
 	rescue, err := s.rescue(id)
 	n := s.state.Nodes[id]
@@ -99,7 +103,7 @@ func (s *Swarm) rescue(id string) (Route, error) {
 			id = s.firstDead(route)
 		}
 	}
-	return FailoverInSwarm(route, id, s.state, s.failover(s.config.Model, Request{}))
+	return s.repair(route, id, Request{})
 }
 
 // MarkAlive brings a member back. Its sample is unmeasured again: what it said

@@ -22,7 +22,7 @@ func (s *Swarm) RouteModel(model string, req Request) (Route, error) {
 	if !ok {
 		return Route{}, fmt.Errorf("route: %w", err)
 	}
-	repaired, repairErr := FailoverInSwarm(broken, s.firstDead(broken), s.state, s.failover(model, req))
+	repaired, repairErr := s.repair(broken, s.firstDead(broken), req)
 	if repairErr != nil {
 		return Route{}, fmt.Errorf("route: %w; repairing the cheapest copy: %w", err, repairErr)
 	}
@@ -32,8 +32,19 @@ func (s *Swarm) RouteModel(model string, req Request) (Route, error) {
 	return repaired, nil
 }
 
-func (s *Swarm) failover(model string, req Request) FailoverOptions {
-	return FailoverOptions{FallbackModel: s.fallback(model), PromptTokens: req.PromptTokens, Base: s.config.Model}
+// repair is FailoverInSwarm with the swarm's settings. A degraded route over
+// no survivors at all is no route.
+func (s *Swarm) repair(route Route, failed string, req Request) (Route, error) {
+	out, err := FailoverInSwarm(route, failed, s.state, FailoverOptions{
+		FallbackModel: s.fallback(route.Model), PromptTokens: req.PromptTokens, Base: s.config.Model,
+	})
+	if err == nil && len(out.Stages) == 0 {
+		err = &UnrecoverableError{Model: route.Model, Window: route.Window(), Failed: []string{failed}, Reason: "no node of the route survives"}
+	}
+	if err != nil {
+		return Route{}, err
+	}
+	return out, nil
 }
 
 // fallback is the model that is named, or declared, to stand in for another.

@@ -16,7 +16,7 @@ func (w *planWriter) explain(d *dealer, l layout) {
 	}
 	m := d.merit(d.s, l)
 	w.note("%s: %d of %d copies in %d stages, as few as fit; the most loaded node counts %s per pass",
-		spec.ID, m.copies, spec.Copies, m.stages, m.slowest)
+		spec.ID, m.copies, spec.Copies, m.stages, brief(m.slowest))
 	for _, c := range l {
 		if len(c) == 1 {
 			w.explainWhole(d, l, c[0].seat)
@@ -49,10 +49,10 @@ func (w *planWriter) explainWhole(d *dealer, l layout, seat int) {
 	switch {
 	case whole <= split:
 		w.note("%s: whole on %s at %s; split over %s it would cost %s, because a hop (%s) and a second node cost more than they gain",
-			d.s.spec.ID, d.name(seat), whole, names, split, d.hop)
+			d.s.spec.ID, d.name(seat), brief(whole), names, brief(split), d.hop)
 	default:
 		w.note("%s: whole on %s at %s; split over %s it would cost %s, but a model that fits on one node is not split: the hop would be paid for every token",
-			d.s.spec.ID, d.name(seat), whole, names, split)
+			d.s.spec.ID, d.name(seat), brief(whole), names, brief(split))
 	}
 }
 
@@ -83,6 +83,9 @@ func (d *dealer) quickestPair(seats []int) chain {
 func (w *planWriter) note(format string, args ...any) {
 	w.plan.Notes = append(w.plan.Notes, fmt.Sprintf(format, args...))
 }
+
+// brief prints a price to a tenth of a millisecond: these are estimates.
+func brief(c Cost) string { return fmt.Sprintf("%.1fms", c.Milliseconds()) }
 
 func countNodes(n int) string {
 	if n == 1 {

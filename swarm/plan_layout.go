@@ -44,12 +44,12 @@ func (a merit) better(b merit) bool {
 }
 
 // asGood reports whether a is worth keeping when b could be had by moving
-// layers: it survives as much with as few stages, and its slowest node is at
-// most a tenth slower. The tenth is hysteresis: moving gigabytes for a
-// millisecond is no gain.
-func (a merit) asGood(b merit) bool {
+// layers: it survives as much with as few stages, and its slowest node with
+// its hop is at most a tenth slower. The tenth is hysteresis: moving gigabytes
+// for a millisecond is no gain.
+func (d *desk) asGood(a, b merit) bool {
 	return a.copies >= b.copies && (a.copies > b.copies ||
-		a.shared <= b.shared && a.stages <= b.stages && a.slowest <= b.slowest.Add(b.slowest/10))
+		a.shared <= b.shared && a.stages <= b.stages && a.slowest <= b.slowest.Add(b.slowest.Add(d.hop)/10))
 }
 
 // merit judges a layout with everything placed before it booked and the layout

@@ -10,12 +10,12 @@ import "slices"
 // The first question does not depend on how the previous plan came about, so
 // planning again with the same input changes nothing.
 func (w *work) settle(scratch placing, previous *Plan) placing {
-	if p, ok := w.standing(previous); ok && p.asGood(scratch) {
+	if p, ok := w.standing(previous); ok && w.keeps(p, scratch) {
 		return p
 	}
 	exchanged := w.exchange(scratch, previous)
 	kept := w.deal(previous)
-	if kept.asGood(scratch) && w.movedBy(kept, previous) <= w.movedBy(exchanged, previous) {
+	if w.keeps(kept, scratch) && w.movedBy(kept, previous) <= w.movedBy(exchanged, previous) {
 		return kept
 	}
 	return exchanged

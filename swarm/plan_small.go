@@ -196,7 +196,7 @@ func (d *dealer) leastMoved(options []layout) layout {
 	}
 	pick, least := best, d.moved(options[best])
 	for i, l := range options {
-		if !merits[i].asGood(merits[best]) {
+		if !d.asGood(merits[i], merits[best]) {
 			continue
 		}
 		if m := d.moved(l); m < least || m == least && merits[i].better(merits[pick]) {

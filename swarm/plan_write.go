@@ -79,9 +79,9 @@ func (w *planWriter) unplaced(d *dealer, placed int) Unplaced {
 	seats := d.candidates()
 	u := Unplaced{Model: spec.ID, Copies: spec.Copies - placed, ShortfallBytes: d.shortfall(seats, spec.Copies)}
 	switch {
-	case len(w.seats) < spec.Copies && len(seats) == len(w.seats):
-		u.Reason = fmt.Sprintf("%d copies need %d distinct nodes and there are %d; a further node with %s of usable memory would do",
-			spec.Copies, spec.Copies, len(w.seats), FormatBytes(u.ShortfallBytes))
+	case len(seats) < spec.Copies:
+		u.Reason = fmt.Sprintf("%d copies need as many distinct nodes and %d could take part; %s of usable memory missing",
+			spec.Copies, len(seats), FormatBytes(u.ShortfallBytes))
 	case u.ShortfallBytes == 0:
 		u.Reason = "gave way so that another model is served at all"
 	default:

@@ -90,7 +90,8 @@ func (pl Planner) copiesOf(m ModelSpec) int {
 // Base models come first, higher Priority before lower, then the larger;
 // experts follow in what is left; warm spares take the rest. What the previous
 // plan (nil: none) placed is kept where the result is as good: it survives as
-// much, has as few stages, and its slowest node is at most a tenth slower.
+// much, has as few stages, and its slowest node, hop included, is at most a
+// tenth slower.
 //
 // Bad input is an error that names what is wrong. A model that finds no room
 // is no error: the plan lists it in Unplaced, and Validate says so.
@@ -154,10 +155,10 @@ type placing struct {
 	merits  []merit
 }
 
-// asGood compares model by model.
-func (a placing) asGood(b placing) bool {
+// keeps reports whether a is as good as b, model by model.
+func (w *work) keeps(a, b placing) bool {
 	for i := range a.merits {
-		if !a.merits[i].asGood(b.merits[i]) {
+		if !w.asGood(a.merits[i], b.merits[i]) {
 			return false
 		}
 	}

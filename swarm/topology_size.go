@@ -38,7 +38,7 @@ func ParseBytes(text string) (int64, error) {
 	}
 	value, err := strconv.ParseFloat(number, 64)
 	switch {
-	case err != nil || math.IsNaN(value) || unit == 1:
+	case err != nil || math.IsNaN(value) || unit == 1 && value != math.Trunc(value):
 		return 0, fmt.Errorf("size %q: want a whole number of bytes or a number with a unit such as 6GiB: %w", text, ErrInvalid)
 	case value < 0:
 		return 0, fmt.Errorf("size %q is negative: %w", text, ErrInvalid)

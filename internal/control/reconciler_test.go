@@ -1,0 +1,331 @@
+package control_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"hecate/internal/control"
+	"hecate/swarm"
+)
+
+// planner starts a reconciler; stop ends it as a killed process does not: it
+// gives its lease up.
+func (r *rig) planner(holder string, patience control.Patience) (rec *control.Reconciler, stop func()) {
+	rec = control.NewReconciler(control.ReconcilerConfig{
+		Store: r.store, Membership: r.membership, Planner: swarm.Planner{}.Plan, Holder: holder, Patience: patience,
+	})
+	ctx, cancel := context.WithCancel(r.ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := rec.Run(ctx); err != nil {
+			r.t.Error(err)
+		}
+	}()
+	synctest.Wait()
+	return rec, func() { cancel(); <-done }
+}
+
+// model puts a model of six layers of 1 MiB into the catalogue.
+func (r *rig) model(id string) {
+	r.t.Helper()
+	err := control.PutModel(r.ctx, r.store, &control.ModelRecord{
+		ID: id, Hash: someKey, Size: 6 << 20, ContextLength: 512, Created: time.Now(),
+		Spec: swarm.ModelSpec{ID: id, Layers: 6, LayerBytes: []int64{1 << 20}, KVBytes: 16, ContextTokens: 512},
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// swarmOf starts nodes whose memory holds about two thirds of the model.
+func (r *rig) swarmOf(ids ...string) (stop map[string]func(bool) error) {
+	stop = map[string]func(bool) error{}
+	for _, id := range ids {
+		r.record(id, func(n *control.NodeRecord) { n.Profile.MemoryBytes = 5 << 20 })
+		_, stop[id] = r.node(id, 1)
+	}
+	return stop
+}
+
+func (r *rig) plan() *control.PlanDocument {
+	r.t.Helper()
+	synctest.Wait()
+	e, err := r.store.Get(r.ctx, control.BucketPlan, control.PlanKey)
+	if err != nil {
+		return nil
+	}
+	d := new(control.PlanDocument)
+	if err := control.Decode(e.Value, d); err != nil {
+		r.t.Fatal(err)
+	}
+	return d
+}
+
+func planned(d *control.PlanDocument) (ids string) {
+	for _, n := range d.Plan.Nodes {
+		ids += n.Profile.ID + " "
+	}
+	return ids
+}
+
+func (r *rig) wantPlan(over string, copies int) *control.PlanDocument {
+	r.t.Helper()
+	d := r.plan()
+	if d == nil {
+		r.t.Fatal("no plan")
+	}
+	if got := planned(d); got != over || len(d.Plan.Pipelines) != copies {
+		r.t.Fatalf("%s over %q with %d copies, want %q and %d", d, got, len(d.Plan.Pipelines), over, copies)
+	}
+	return d
+}
+
+func stopAll(stops map[string]func(bool) error) {
+	for _, stop := range stops {
+		_ = stop(false)
+	}
+}
+
+func TestTheFirstPlanWaitsForTheSwarmAndIsOne(t *testing.T) {
+	inTime(t, func(t *testing.T, r *rig) {
+		_, stop := r.planner("gw", control.Patience{FirstNodes: 3})
+		defer stop()
+		r.model("demo")
+		nodes := r.swarmOf("a", "b")
+		defer stopAll(nodes)
+		time.Sleep(10 * time.Second)
+		if d := r.plan(); d != nil {
+			t.Fatalf("%s before the third node came", d)
+		}
+		third := r.swarmOf("c")
+		defer stopAll(third)
+		time.Sleep(time.Second)
+		d := r.wantPlan("a b c ", 2)
+		if d.Generation != 1 || d.Epoch == 0 || d.Hash != d.Plan.Hash || d.Plan.Epoch != int64(d.Epoch) || d.Models["demo"] != someKey {
+			t.Errorf("%s: %+v", d, d)
+		}
+		time.Sleep(time.Minute)
+		if again := r.plan(); again.Generation != 1 {
+			t.Errorf("%s though nothing happened", again)
+		}
+	})
+}
+
+func TestTheFirstPlanDoesNotWaitForEver(t *testing.T) {
+	inTime(t, func(t *testing.T, r *rig) {
+		_, stop := r.planner("gw", control.Patience{FirstNodes: 9})
+		defer stop()
+		r.model("demo")
+		defer stopAll(r.swarmOf("a", "b", "c"))
+		time.Sleep(20 * time.Second)
+		r.wantPlan("a b c ", 2)
+	})
+}
+
+func TestADeadNodeKeepsItsPlaceForAMinute(t *testing.T) {
+	inTime(t, func(t *testing.T, r *rig) {
+		_, stop := r.planner("gw", control.Patience{FirstNodes: 4})
+		defer stop()
+		r.model("demo")
+		nodes := r.swarmOf("a", "b", "c", "d")
+		defer stopAll(nodes)
+		time.Sleep(time.Second)
+		first := r.wantPlan("a b c d ", 2)
+		_ = nodes["d"](false)
+		time.Sleep(59 * time.Second)
+		if d := r.plan(); d.Generation != first.Generation {
+			t.Fatalf("%s too early", d)
+		}
+		time.Sleep(5 * time.Second)
+		second := r.wantPlan("a b c ", 2)
+		if second.Generation != first.Generation+1 {
+			t.Errorf("generation %d after %d", second.Generation, first.Generation)
+		}
+		r.enrol("d", 2)
+		_, back := r.node("d", 2)
+		defer func() { _ = back(false) }()
+		time.Sleep(2 * time.Second)
+		r.wantPlan("a b c d ", 2)
+	})
+}
+
+func TestANodeThatIsRestartedCausesNoPlan(t *testing.T) {
+	inTime(t, func(t *testing.T, r *rig) {
+		_, stop := r.planner("gw", control.Patience{FirstNodes: 3})
+		defer stop()
+		r.model("demo")
+		nodes := r.swarmOf("a", "b", "c")
+		defer stopAll(nodes)
+		time.Sleep(time.Second)
+		first := r.plan()
+		_ = nodes["c"](true) // goodbye, and back within the patience
+		time.Sleep(2 * time.Second)
+		r.enrol("c", 2)
+		_, again := r.node("c", 2)
+		defer func() { _ = again(false) }()
+		time.Sleep(2 * time.Minute)
+		if d := r.plan(); d.Generation != first.Generation {
+			t.Errorf("%s after %s", d, first)
+		}
+	})
+}
+
+func TestRemovedAndPausedNodes(t *testing.T) {
+	inTime(t, func(t *testing.T, r *rig) {
+		_, stop := r.planner("gw", control.Patience{FirstNodes: 4})
+		defer stop()
+		r.model("demo")
+		nodes := r.swarmOf("a", "b", "c", "d")
+		defer stopAll(nodes)
+		time.Sleep(time.Second)
+		first := r.plan()
+		if err := control.SetDesired(r.ctx, r.store, "a", control.DesiredPaused); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		paused := r.plan()
+		if paused.Generation != first.Generation+1 || paused.Hash != first.Hash || paused.DesiredOf("a") != control.DesiredPaused {
+			t.Errorf("%s, then paused: %s %v", first, paused, paused.Desired)
+		}
+		if err := control.SetDesired(r.ctx, r.store, "d", control.DesiredRemoved); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		removed := r.wantPlan("a b c ", 2)
+		if removed.DesiredOf("d") != control.DesiredRemoved || removed.DesiredOf("b") != control.DesiredActive {
+			t.Errorf("desired: %v", removed.Desired)
+		}
+	})
+}
+
+func TestANewLeaderFencesTheOldOne(t *testing.T) {
+	inTime(t, func(t *testing.T, r *rig) {
+		r.model("demo")
+		nodes := r.swarmOf("a", "b", "c")
+		defer stopAll(nodes)
+		first, stopFirst := r.planner("one", control.Patience{FirstNodes: 3})
+		second, stopSecond := r.planner("two", control.Patience{FirstNodes: 3})
+		defer stopSecond()
+		time.Sleep(time.Minute)
+		if !first.Leading() || second.Leading() {
+			t.Fatalf("leading: %v and %v", first.Leading(), second.Leading())
+		}
+		old := r.plan()
+		stopFirst()
+		time.Sleep(5 * time.Second)
+		d := r.plan()
+		if !second.Leading() || d.Epoch <= old.Epoch || d.Generation != old.Generation+1 || d.Hash != old.Hash {
+			t.Fatalf("%s, then %s", old, d)
+		}
+		// The deposed leader writes once more, over what it reads.
+		stale := *old
+		stale.Generation = d.Generation + 1
+		r.overwrite(&stale)
+		time.Sleep(5 * time.Second)
+		if healed := r.plan(); healed.Epoch != d.Epoch || healed.Generation <= stale.Generation {
+			t.Errorf("the store holds %s after %s", healed, &stale)
+		}
+	})
+}
+
+// overwrite writes a plan as somebody who reads, and then writes, can.
+func (r *rig) overwrite(d *control.PlanDocument) {
+	r.t.Helper()
+	data, err := control.Encode(d)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	e, err := r.store.Get(r.ctx, control.BucketPlan, control.PlanKey)
+	if err != nil {
+		_, err = r.store.Create(r.ctx, control.BucketPlan, control.PlanKey, data)
+	} else {
+		_, err = r.store.CompareAndSet(r.ctx, control.BucketPlan, control.PlanKey, data, e.Revision)
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func TestFollowersGetTheNewestPlanAndNoDeposedOnes(t *testing.T) {
+	inTime(t, func(t *testing.T, r *rig) {
+		ctx, cancel := context.WithCancel(r.ctx)
+		var got []uint64
+		entered, leave := make(chan struct{}), make(chan struct{})
+		done := make(chan error, 1)
+		go func() {
+			done <- control.FollowPlan(ctx, r.store, nil, func(d *control.PlanDocument) {
+				got = append(got, d.Generation)
+				entered <- struct{}{}
+				<-leave
+			})
+		}()
+		write := func(epoch, generation uint64) {
+			r.overwrite(&control.PlanDocument{Epoch: epoch, Generation: generation, Plan: &swarm.Plan{}})
+			synctest.Wait()
+		}
+		write(5, 1)
+		<-entered
+		for generation := uint64(2); generation <= 6; generation++ {
+			write(5, generation) // while the reader is busy with the first
+		}
+		write(4, 99) // deposed
+		leave <- struct{}{}
+		<-entered
+		write(6, 3) // a new leader that lost the count
+		leave <- struct{}{}
+		<-entered
+		leave <- struct{}{}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if len(got) != 3 || got[0] != 1 || got[1] != 6 || got[2] != 3 {
+			t.Errorf("generations %v, want 1, 6, 3", got)
+		}
+	})
+}
+
+func TestTheDataMapHoldsTheLivingAndItsRevisionNeverRepeats(t *testing.T) {
+	inTime(t, func(t *testing.T, r *rig) {
+		_, stop := r.planner("gw", control.Patience{FirstNodes: 3})
+		defer stop()
+		r.model("demo")
+		var mapper control.DataMapper
+		nodes := r.swarmOf("a", "b", "c")
+		defer stopAll(nodes)
+		if m, changed := mapper.Map(nil, r.membership.View()); changed && len(m.Groups) != 0 {
+			t.Errorf("without a plan: %v", m.Groups)
+		}
+		time.Sleep(time.Second)
+		look := func() (control.DataMap, bool) { synctest.Wait(); return mapper.Map(r.plan(), r.membership.View()) }
+		all, changed := look()
+		if !changed || len(all.Groups) != 3 || len(all.Groups["a"].IP4) != 1 || all.Groups["a"].IP4[0] != "127.0.0.1:7000" {
+			t.Fatalf("all: %+v", all)
+		}
+		if _, changed := look(); changed {
+			t.Error("changed though nothing happened")
+		}
+		_ = nodes["c"](false)
+		time.Sleep(3 * time.Second)
+		two, changed := look()
+		if !changed || len(two.Groups) != 2 || two.Revision <= all.Revision {
+			t.Fatalf("two: %+v", two)
+		}
+		r.record("c", func(n *control.NodeRecord) { n.Incarnation, n.Profile.Endpoints = 2, []string{"[::1]:7001", "127.0.0.1:7001"} })
+		_, again := r.node("c", 2)
+		defer func() { _ = again(false) }()
+		time.Sleep(100 * time.Millisecond)
+		back, _ := look()
+		if g := back.Groups["c"]; len(g.IP4) != 1 || len(g.IP6) != 1 || g.IP6[0] != "[::1]:7001" {
+			t.Errorf("c: %+v", g)
+		}
+		r.record("c", func(n *control.NodeRecord) { n.Profile.Endpoints = []string{"127.0.0.1:7000"} })
+		time.Sleep(100 * time.Millisecond)
+		if same, changed := look(); !changed || same.Hash != all.Hash || same.Revision <= back.Revision {
+			t.Errorf("the first map again: %+v", same)
+		}
+	})
+}

@@ -140,6 +140,10 @@ type LoadRequest struct {
 	Path string
 	// Layers to load.
 	Layers Range
+	// Cells is the number of cache cells (tokens) allocated with each of these
+	// layers and shared by the sessions on it; 0: Options.Cells. It must be the
+	// same for all layers of a model.
+	Cells int
 }
 
 // Progress is how far loading has come.

@@ -122,12 +122,20 @@ func (l *loader) begin() ([]int, error) {
 	return todo, nil
 }
 
+// cells is how many cache cells each of the layers gets.
+func (l *loader) cells() int {
+	if l.req.Cells > 0 {
+		return l.req.Cells
+	}
+	return l.core.opts.cellsFor(l.spec.Info.Context)
+}
+
 // bytes is what a layer takes, embedding and head included.
 func (l *loader) bytes(layer int) (weights, cache int64) {
 	for _, piece := range l.pieces(layer) {
 		weights += l.spec.Bytes(piece) + unitOverhead
 	}
-	cells := l.core.opts.cellsFor(l.spec.Info.Context)
+	cells := l.cells()
 	return weights, l.spec.Info.CacheBytes(1, cells)
 }
 
@@ -181,7 +189,7 @@ func (l *loader) layer(ctx context.Context, layer int) (err error) {
 
 // piece allocates a piece and fills its tensors.
 func (l *loader) piece(ctx context.Context, piece int) (u unit, err error) {
-	cells := l.core.opts.cellsFor(l.spec.Info.Context)
+	cells := l.cells()
 	err = l.core.do(ctx, func() error {
 		u, err = l.core.k.load(l.spec, piece, cells)
 		return err
@@ -248,7 +256,7 @@ func (c *core) noteWork(bytes int64) error {
 // trial is a pass of some rows through a layer that no session uses yet.
 func (l *loader) trial(layer int, units map[int]unit, rows int) *pass {
 	info := l.spec.Info
-	cells := l.core.opts.cellsFor(info.Context)
+	cells := l.cells()
 	rows = min(rows, cells)
 	p := &pass{spec: l.spec, layers: Range{layer, layer}, units: []unit{units[layer]}, embed: units[gguf.PieceEmbedding], head: units[gguf.PieceHead]}
 	// The last rows of the longest sequence: the largest mask.
@@ -277,7 +285,7 @@ func (l *loader) trial(layer int, units map[int]unit, rows int) *pass {
 
 // publish makes a loaded layer available to sessions.
 func (l *loader) publish(layerNumber int, units map[int]unit) error {
-	c, cellCount := l.core, l.core.opts.cellsFor(l.spec.Info.Context)
+	c, cellCount := l.core, l.cells()
 	weights, cache := l.bytes(layerNumber)
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -53,7 +53,7 @@ func spare(doc *control.PlanDocument, node, model string, layers swarm.LayerRang
 
 func (n *Node) fillMemory(h *control.Health) {
 	m := n.engine.Memory()
-	h.MemoryUsed, h.MemoryBudget = m.Used(), n.cfg.Memory
+	h.MemoryUsed, h.MemoryBudget = m.Weights+m.Cache, n.cfg.Memory
 }
 
 // fill writes what the gauge measured.

@@ -118,7 +118,7 @@ func (l *loader) load(ctx context.Context, doc *control.PlanDocument, f swarm.Fr
 	path, err := l.source.Path(ctx, f.Model, doc.Models[f.Model], layers)
 	if err == nil {
 		state.Phase = control.LoadLoading
-		err = l.engine.LoadLayers(ctx, engine.LoadRequest{Model: f.Model, Path: path, Layers: layers}, func(p engine.Progress) {
+		err = l.engine.LoadLayers(ctx, engine.LoadRequest{Model: f.Model, Path: path, Layers: layers, Cells: cellsOf(doc, f.Model)}, func(p engine.Progress) {
 			state.Done, state.Total = p.Done, p.Total
 			l.note(state)
 		})
@@ -132,6 +132,12 @@ func (l *loader) load(ctx context.Context, doc *control.PlanDocument, f swarm.Fr
 	l.forget(state)
 	l.log.Info("layers loaded", "model", f.Model, "layers", f.Layers.String())
 	return err
+}
+
+// cellsOf is the room for tokens that the plan reserved with each layer.
+func cellsOf(doc *control.PlanDocument, model string) int {
+	spec, _ := doc.Plan.Model(model)
+	return spec.ContextTokens
 }
 
 // shed unloads what the plan does not give this node (any more). It says

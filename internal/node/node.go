@@ -65,10 +65,15 @@ func Run(ctx context.Context, cfg Config) error {
 // rescueShare K keeps the last 1/K of the KV cells for rescues.
 const rescueShare = 8
 
+// WorkMemory is what a node may take beyond its budget for work memory and the
+// bookkeeping of layers, in bytes. The budget that plans count with is for
+// weights and KV cache.
+const WorkMemory = 256 << 20
+
 // build makes the engine and takes the port.
 func (n *Node) build() (err error) {
 	n.engine, err = engine.New(engine.Options{
-		Threads: n.cfg.Threads, MemoryBudget: n.cfg.Memory, RescueShare: rescueShare, ScratchDir: n.cfg.Data,
+		Threads: n.cfg.Threads, MemoryBudget: n.cfg.Memory + WorkMemory, RescueShare: rescueShare, ScratchDir: n.cfg.Data,
 	})
 	if err != nil {
 		return fmt.Errorf("start the engine: %w", err)

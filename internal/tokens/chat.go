@@ -14,12 +14,12 @@ import (
 
 // Message is one message of a conversation. All its fields may come from anyone.
 type Message struct {
-	Role       string // one of Roles
-	Content    string
-	Name       string          // who speaks, optional
-	Reasoning  string          // the assistant's thoughts before its answer, optional
-	ToolCalls  json.RawMessage // the assistant's calls, OpenAI's array, optional
-	ToolCallID string          // which call a tool message answers, optional
+	Role       string          `json:"role"` // one of Roles
+	Content    string          `json:"content"`
+	Name       string          `json:"name,omitempty"`              // who speaks
+	Reasoning  string          `json:"reasoning_content,omitempty"` // the assistant's thoughts before its answer
+	ToolCalls  json.RawMessage `json:"tool_calls,omitempty"`        // the assistant's calls, OpenAI's array
+	ToolCallID string          `json:"tool_call_id,omitempty"`      // which call a tool message answers
 }
 
 // Roles are the roles that messages may have. "developer" is given to templates

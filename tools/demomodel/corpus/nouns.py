@@ -13,7 +13,7 @@ HOW_MANY = 1400
 FILES = {"04": 0.7, "05": 3, "06": 3, "08": 2, "09": 0.6, "10": 0.6, "11": 0.8, "12": 1.2, "13": 3, "14": 0.7, "15": 1, "17": 2, "18": 1.5, "19": 1.2, "20": 3, "21": 0.7, "23": 0.5, "27": 1.5, "28": 1.2}
 COUNTED = ("05", "06", "08", "14", "15", "17", "18", "20", "23")  # "a dog", but not "a water"
 # Words with a meaning of their own in this product, and words that the stories use for people.
-RESERVED = frozenset("copy fragment generation hop layer machine model node one pipeline pool route stage story swarm token two writer".split())
+RESERVED = frozenset("api copy endpoint failover fragment gateway generation hop ice layer machine model node one pipeline plan pool replica route stage story swarm token two writer".split())
 # A demo for everybody: glosses that touch these are left out.
 UNFIT = re.compile(
     r"sex|rac(e|ial)|kill|murder|execut|tortur|suicid|weapon|gun\b|bomb|war\b|drug|narcot|cocain|heroin|opium|alcohol|liquor|whisk|nazi|slav|negro|jew|christ|musl|god|devil|demon|satan|hell\b|prostitut|rape|breast"

@@ -314,7 +314,9 @@ func TestTheDataMapHoldsTheLivingAndItsRevisionNeverRepeats(t *testing.T) {
 		if !changed || len(two.Groups) != 2 || two.Revision <= all.Revision {
 			t.Fatalf("two: %+v", two)
 		}
-		r.record("c", func(n *control.NodeRecord) { n.Incarnation, n.Profile.Endpoints = 2, []string{"[::1]:7001", "127.0.0.1:7001"} })
+		r.record("c", func(n *control.NodeRecord) {
+			n.Incarnation, n.Profile.Endpoints = 2, []string{"[::1]:7001", "127.0.0.1:7001"}
+		})
 		_, again := r.node("c", 2)
 		defer func() { _ = again(false) }()
 		time.Sleep(100 * time.Millisecond)

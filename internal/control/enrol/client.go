@@ -14,9 +14,11 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -250,7 +252,7 @@ func post(ctx context.Context, gateways []string, path string, conf *tls.Config,
 		Transport: &http.Transport{TLSClientConfig: conf, DisableKeepAlives: true},
 		Timeout:   answerWithin,
 	}
-	failures := []error{errors.New("no gateway could be asked: is it running, and is its address right?")}
+	var failures unreachable
 	for _, address := range gateways {
 		err := postOne(ctx, client, "https://"+address+path, body, out)
 		if err == nil {
@@ -260,10 +262,30 @@ func post(ctx context.Context, gateways []string, path string, conf *tls.Config,
 		if errors.As(err, &refused) && !errors.Is(err, ErrGateway) {
 			return err
 		}
+		var wrapped *url.Error
+		if errors.As(err, &wrapped) {
+			err = wrapped.Err // the address is said below
+		}
 		failures = append(failures, fmt.Errorf("%s: %w", address, err))
 	}
-	return errors.Join(failures...)
+	return failures
 }
+
+// unreachable is why none of the gateways answered, in one line.
+type unreachable []error
+
+func (u unreachable) Error() string {
+	if len(u) == 0 {
+		return "no gateway's address is known"
+	}
+	parts := make([]string, len(u))
+	for i, err := range u {
+		parts[i] = err.Error()
+	}
+	return "no gateway could be asked (" + strings.Join(parts, "; ") + "): is it running, and is its address right?"
+}
+
+func (u unreachable) Unwrap() []error { return u }
 
 func postOne(ctx context.Context, client *http.Client, url string, body []byte, out any) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))

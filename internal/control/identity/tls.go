@@ -94,6 +94,7 @@ var (
 func Pinned(fingerprint [32]byte) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS13,
+		ServerName: serverName(RoleGateway),
 		// The pin below replaces the system's roots and the host's name: both
 		// know nothing of swarms.
 		InsecureSkipVerify: true, //nolint:gosec // verified in VerifyConnection

@@ -57,11 +57,9 @@ func (w *planWriter) explainWhole(d *dealer, l layout, seat int) {
 }
 
 // quickestPair splits one copy over the two seats that are quickest at half a
-// model each, if those two can hold it.
+// model each, where the cut makes the slower of them quickest; nil when those
+// two cannot hold it.
 func (d *dealer) quickestPair(seats []int) chain {
-	if len(seats) < 2 {
-		return nil
-	}
 	half := func(i int) Cost { return d.seats[i].price(workUnits / 2) }
 	a, b := -1, -1
 	for _, i := range seats {
@@ -72,12 +70,30 @@ func (d *dealer) quickestPair(seats []int) chain {
 			b = i
 		}
 	}
-	for _, order := range [][]int{{a, b}, {b, a}} {
-		if l, ok := d.balanced(order, 0, 1); ok && len(l[0]) == 2 {
-			return l[0]
+	if b < 0 {
+		return nil
+	}
+	var best chain
+	var slowest Cost
+	const cuts = 256 // as many are looked at; a note need not be finer
+	for cut := 1; cut < d.s.layers; cut += max(1, d.s.layers/cuts) {
+		for _, c := range []chain{{{a, 0, cut - 1}, {b, cut, d.s.layers - 1}}, {{b, 0, cut - 1}, {a, cut, d.s.layers - 1}}} {
+			if !d.holds(c) {
+				continue
+			}
+			if m := d.merit(d.s, layout{c}).slowest; best == nil || m < slowest {
+				best, slowest = c, m
+			}
 		}
 	}
-	return nil
+	return best
+}
+
+// holds reports whether each piece of a chain fits its seat.
+func (d *dealer) holds(c chain) bool {
+	return !slices.ContainsFunc(c, func(p piece) bool {
+		return d.s.need[p.last+1]-d.s.need[p.first] > d.seats[p.seat].free
+	})
 }
 
 func (w *planWriter) note(format string, args ...any) {

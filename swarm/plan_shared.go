@@ -36,7 +36,7 @@ func (d *dealer) enough(seats []int, k int) bool {
 // at layer 0, and where many seats meet many layers a wasted layer no longer
 // decides what fits.
 func beginnings(layers, seats, k int) int {
-	if k == 1 || layers*seats > 1<<16 {
+	if k == 1 || layers*seats > 1<<13 {
 		return 1
 	}
 	return layers

@@ -368,3 +368,52 @@ func BenchmarkPlan(b *testing.B) {
 		})
 	}
 }
+
+func TestNotesSayWhyOneNearNodeWins(t *testing.T) {
+	nodes := []NodeProfile{
+		{ID: "far1", MemoryBytes: 24, LatencyMS: 90, Score: 20}, {ID: "far2", MemoryBytes: 24, LatencyMS: 95, Score: 20},
+		{ID: "near", MemoryBytes: 12, LatencyMS: 2, Score: 3},
+	}
+	m := flat("m", 12, 1)
+	m.Copies = 1
+	p := mustPlan(t, bare, nodes, []ModelSpec{m}, nil)
+	notes := strings.Join(p.Notes, "\n")
+	for _, want := range []string{"whole on near", "split over far2 and far1", "a hop (15ms) and a second node cost more than they gain"} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("notes do not say %q:\n%s", want, notes)
+		}
+	}
+	if len(p.Idle) != 2 || !strings.Contains(p.Idle[0].Reason, "warm spares") {
+		t.Errorf("idle %v", p.Idle)
+	}
+}
+
+// Two base models where the first could take all memory twice: both are served.
+func TestEveryBaseModelIsServedBeforeAnyTwice(t *testing.T) {
+	nodes := []NodeProfile{{ID: "a", MemoryBytes: 12, Score: 1}, {ID: "b", MemoryBytes: 12, Score: 1}}
+	p := mustPlan(t, bare, nodes, []ModelSpec{flat("x", 12, 1), flat("y", 10, 1)}, nil)
+	if len(p.PipelinesOf("x")) != 1 || len(p.PipelinesOf("y")) != 1 {
+		t.Fatalf("%s", chainsText(p))
+	}
+	if err := p.Validate(); !errors.Is(err, ErrShort) {
+		t.Errorf("%v", err)
+	}
+	// A model of higher priority gives nothing up.
+	x := flat("x", 12, 1)
+	x.Priority = 1
+	p = mustPlan(t, bare, nodes, []ModelSpec{x, flat("y", 10, 1)}, nil)
+	if len(p.PipelinesOf("x")) != 2 || len(p.PipelinesOf("y")) != 0 {
+		t.Fatalf("%s", chainsText(p))
+	}
+}
+
+func TestEmbeddingAndHeadCount(t *testing.T) {
+	m := ModelSpec{ID: "m", Layers: 4, LayerBytes: []int64{10}, EmbeddingBytes: 20, HeadBytes: 30, KVBytes: 1, ContextTokens: 2, Copies: 1}
+	if m.TotalBytes() != 40+20+30+8 || m.RangeNeed(LayerRange{1, 2}) != 24 || m.RangeWeight(LayerRange{3, 3}) != 40 {
+		t.Errorf("%d %d %d", m.TotalBytes(), m.RangeNeed(LayerRange{1, 2}), m.RangeWeight(LayerRange{3, 3}))
+	}
+	p := mustPlan(t, bare, []NodeProfile{{ID: "a", MemoryBytes: 56, Score: 1}, {ID: "b", MemoryBytes: 42, Score: 1}}, []ModelSpec{m}, nil)
+	if got := chainsText(p); got != "a[0-2] b[3]" {
+		t.Errorf("%s", got)
+	}
+}

@@ -26,7 +26,7 @@ type choice struct {
 	text     Text
 	left     int           // tokens that may still be generated
 	held     []stage.Token // tokens whose text is not certain yet
-	produced int
+	produced int // tokens so far, without the one that only ends the turn
 }
 
 // next generates until some text is certain or the choice ends.
@@ -36,11 +36,11 @@ func (c *choice) next() (piece, error) {
 		if err != nil {
 			return piece{}, err
 		}
-		c.left--
-		c.produced++
 		if c.text.IsEnd(token.ID) {
 			return c.finish(c.speaker.Rest(), openai.FinishStop), nil
 		}
+		c.left--
+		c.produced++
 		c.held = append(c.held, token)
 		text, stopped := c.speaker.Add(token.ID)
 		switch {
@@ -71,6 +71,9 @@ func (c *choice) run(ctx context.Context, out chan<- piece) {
 		case out <- p:
 		case <-ctx.Done():
 			return
+		}
+		if p.finish != "" && c.produced == c.answer.Generated() {
+			c.answer.Settle()
 		}
 		if p.finish != "" || p.err != nil {
 			return

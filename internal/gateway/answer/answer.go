@@ -3,6 +3,7 @@ package answer
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -24,12 +25,13 @@ type Answer struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 
-	grant  Grant
-	links  []*link // by stage of the route; nil: to be opened
-	logs   map[int]*boundary
-	tokens []int32 // prompt and emitted
-	proven int     // positions that a whole route has computed: they kill nobody
-	purse  *purse
+	grant    Grant
+	links    []*link // by stage of the route; nil: to be opened
+	logs     map[int]*boundary
+	tokens   []int32 // prompt and emitted
+	settling bool    // the last token was drawn; its state is computed for its own sake
+	proven   int     // positions that a whole route has computed: they kill nobody
+	purse    *purse
 
 	facts atomic.Pointer[facts] // what others may ask
 
@@ -77,6 +79,7 @@ func (r *Runner) ready() *Runner {
 // over; the error wraps ErrNoWayOn, ErrQueryOfDeath, swarm's or the context's.
 func (a *Answer) Next() (stage.Token, error) {
 	var token stage.Token
+	a.story.asked()
 	err := a.insist(func() (err error) {
 		if err = a.connect(a.story.rescuing()); err != nil {
 			return err
@@ -91,6 +94,18 @@ func (a *Answer) Next() (stage.Token, error) {
 	a.tokens = append(a.tokens, token.ID)
 	a.story.resumed(a)
 	return token, nil
+}
+
+// Settle computes the last token's state too, on every stage, although nothing
+// is drawn from it any more. An answer that a token limit or a stop string ended
+// then leaves the same behind as one that the model ended itself: the state, and
+// the count, of all its tokens. It is not worth a rescue.
+func (a *Answer) Settle() {
+	if slices.Contains(a.links, nil) || a.level(a.ctx) != nil || !a.even() {
+		return
+	}
+	a.settling = true
+	_, _ = a.decode(a.ctx, len(a.tokens))
 }
 
 // insist repeats an attempt, with a rescue between any two.

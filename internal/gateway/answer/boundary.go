@@ -79,23 +79,24 @@ func (b *boundary) span() (base, end int) {
 	return b.base, b.end
 }
 
-// take waits until row position is there and gives up to limit rows from it.
-func (b *boundary) take(ctx context.Context, position, limit int) ([]float32, error) {
+// take waits until row position is there and gives up to limit rows from it, and
+// how many floats a row has.
+func (b *boundary) take(ctx context.Context, position, limit int) (rows []float32, width int, err error) {
 	for {
 		b.mu.Lock()
 		if position < b.end {
 			n := min(limit, b.end-position)
 			from := (position - b.base) * b.width
-			rows := b.rows[from : from+n*b.width : from+n*b.width]
+			rows, width = b.rows[from:from+n*b.width:from+n*b.width], b.width
 			b.mu.Unlock()
-			return rows, nil
+			return rows, width, nil
 		}
 		more := b.more
 		b.mu.Unlock()
 		select {
 		case <-more:
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return nil, 0, context.Cause(ctx)
 		}
 	}
 }

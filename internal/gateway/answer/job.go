@@ -169,6 +169,6 @@ type Event struct {
 	Rescue   RescueKind
 	Node     string // that failed
 	Position int
-	Gap      time.Duration // from noticing to the next token
+	Gap      time.Duration // from asking for the token that was interrupted to having it, noticing included
 	Err      error
 }

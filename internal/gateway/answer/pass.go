@@ -137,12 +137,11 @@ func (a *Answer) chunk(ctx context.Context, l *link, total int) (stage.Step, err
 	if l.index == 0 {
 		return stage.Step{Position: l.held, Tokens: a.tokens[l.held : l.held+limit]}, nil
 	}
-	log := a.log(l.index)
-	rows, err := log.take(ctx, l.held, limit)
+	rows, width, err := a.log(l.index).take(ctx, l.held, limit)
 	if err != nil {
 		return stage.Step{}, err
 	}
-	return stage.Step{Position: l.held, Hidden: rows, Width: log.width}, nil
+	return stage.Step{Position: l.held, Hidden: rows, Width: width}, nil
 }
 
 // step sends one step to a stage and has its answer.
@@ -170,7 +169,7 @@ func (a *Answer) step(ctx context.Context, l *link, s stage.Step) (stage.Result,
 func (a *Answer) want(l *link, s stage.Step) stage.Want {
 	end := s.Position + s.Rows()
 	if l.last {
-		if end == len(a.tokens) {
+		if end == len(a.tokens) && !a.settling {
 			return stage.WantToken
 		}
 		return stage.WantNothing

@@ -11,22 +11,22 @@ type story struct {
 	rescues  int // failures survived: a token came after them
 	attempts int // rescues tried
 
-	open     bool // a failure was noticed and no token has come since
-	since    time.Time
+	open     bool      // a failure was noticed and no token has come since
+	since    time.Time // when the token that was interrupted was asked for
 	kind     RescueKind
 	node     string
 	position int
 	err      error
 }
 
+// asked notes that the next token is wanted from now on.
+func (s *story) asked() { s.since = time.Now() }
+
 // rescuing says that a failure was noticed and no token has come since.
 func (s *story) rescuing() bool { return s.open }
 
 func (s *story) noticed(f *stageError, position int) {
 	s.attempts++
-	if !s.open {
-		s.since = time.Now()
-	}
 	s.open, s.node, s.err, s.position = true, f.node, f, position
 }
 

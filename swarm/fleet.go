@@ -18,6 +18,7 @@ type Fleet struct {
 	ids    map[string]int32
 	models map[string]int32
 	nodes  []fleetNode
+	vitals []vitals // by node, side by side: what the classic price reads
 
 	pricing pricing // scratch space of the adaptive router
 	weave   weave   // and of the one that assembles chains
@@ -56,8 +57,16 @@ func (f *Fleet) index(id string) int32 {
 	}
 	i := int32(len(f.nodes))
 	f.ids[id] = i
-	f.nodes = append(f.nodes, fleetNode{id: id, state: NodeState{ID: id}})
+	f.nodes = append(f.nodes, fleetNode{id: id})
+	f.vitals = append(f.vitals, vitals{})
+	f.set(i, NodeState{ID: id})
 	return i
+}
+
+// set is the one place where a node's state changes.
+func (f *Fleet) set(i int32, state NodeState) {
+	f.nodes[i].state = state
+	f.vitals[i] = state.vitals()
 }
 
 func (f *Fleet) model(id string) int32 {
@@ -75,9 +84,11 @@ func (f *Fleet) Observe(state NodeState, now time.Time) error {
 	if err := state.Validate(); err != nil {
 		return err
 	}
-	n := &f.nodes[f.index(state.ID)]
+	i := f.index(state.ID)
+	n := &f.nodes[i]
 	same := n.sampled && slices.Equal(n.state.Served, state.Served) && slices.Equal(n.state.Fragments, state.Fragments)
-	n.state, n.seenAt, n.sampled = state, now, true
+	f.set(i, state)
+	n.seenAt, n.sampled = now, true
 	if !same {
 		f.hold(n)
 	}
@@ -122,7 +133,12 @@ func (f *Fleet) Signal(id string, s Signals) error {
 }
 
 // MarkDead makes a node unusable until its next living sample.
-func (f *Fleet) MarkDead(id string) { f.nodes[f.index(id)].state.Dead = true }
+func (f *Fleet) MarkDead(id string) {
+	i := f.index(id)
+	state := f.nodes[i].state
+	state.Dead = true
+	f.set(i, state)
+}
 
 // Forget drops all that is known of a node: it left, or comes back as a new
 // incarnation. Work in flight on it still counts until its lease is released.
@@ -132,7 +148,8 @@ func (f *Fleet) Forget(id string) {
 		return
 	}
 	n := &f.nodes[i]
-	*n = fleetNode{id: id, state: NodeState{ID: id}, inFlight: n.inFlight, kvTokens: n.kvTokens}
+	*n = fleetNode{id: id, inFlight: n.inFlight, kvTokens: n.kvTokens}
+	f.set(i, NodeState{ID: id})
 }
 
 // A NodeView is what a Fleet knows of one node.

@@ -45,25 +45,28 @@ func (r Request) validate() error {
 //
 // rounded once. A node without full telemetry costs UnmeasuredCost whatever
 // the weights.
-func (w Weights) NodeCost(n NodeState) Cost {
-	return w.cost(vitals{n.LatencyMS, n.Load, n.Score, n.Dead})
+func (w Weights) NodeCost(n NodeState) Cost { return w.cost(n.vitals()) }
+
+// vitals is the part of a sample that a price needs, small enough to travel in
+// registers: pricing looks at nothing else.
+type vitals struct {
+	latency, load, score float64 // all three or none are measured
+	measured, dead       bool
 }
 
-// vitals is the part of a sample that a price needs.
-type vitals struct {
-	latency, load, score Reading
-	dead                 bool
+func (n *NodeState) vitals() vitals {
+	return vitals{n.LatencyMS.Value, n.Load.Value, n.Score.Value, n.IsMeasured(), n.Dead}
 }
 
 func (w *Weights) cost(v vitals) Cost {
-	if !v.latency.Known || !v.load.Known || !v.score.Known {
+	if !v.measured {
 		return UnmeasuredCost
 	}
 	// Each product is rounded before it is added: a fused multiply-add would
 	// give other last digits on other processors, and ties must be real ties.
-	ms := float64(w.Latency*v.latency.Value) +
-		float64(float64(w.Load*v.load.Value)*fullLoadMS) +
-		float64(w.Capacity*capacityMS)/max(v.score.Value, leastScore)
+	ms := float64(w.Latency*v.latency) +
+		float64(float64(w.Load*v.load)*fullLoadMS) +
+		float64(w.Capacity*capacityMS)/max(v.score, leastScore)
 	return CostOf(ms)
 }
 

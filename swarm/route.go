@@ -39,5 +39,7 @@ type mapSource struct {
 func (m mapSource) vitals(p, s int) vitals {
 	id := m.pipes[p].Stages[s].Node
 	n := m.nodes[id]
-	return vitals{n.LatencyMS, n.Load, n.Score, n.Dead || slices.Contains(m.failed, id)}
+	v := n.vitals()
+	v.dead = v.dead || slices.Contains(m.failed, id)
+	return v
 }

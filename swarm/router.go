@@ -87,7 +87,7 @@ func (r *Router) RouteRequest(model string, req Request, weights *Weights) (Rout
 		return Route{}, err
 	}
 	m := r.copies(model)
-	return chooseCopy(m.pipes, model, &req, &w, fleetSource{nodes: r.fleet.nodes, index: m.nodes})
+	return chooseCopy(m.pipes, model, &req, &w, fleetSource{known: r.fleet.vitals, index: m.nodes})
 }
 
 // noCopies stands for a model that the plan does not have.
@@ -102,11 +102,8 @@ func (r *Router) copies(model string) *modelCopies {
 
 // fleetSource looks samples up by index.
 type fleetSource struct {
-	nodes []fleetNode
+	known []vitals
 	index [][]int32
 }
 
-func (f fleetSource) vitals(p, s int) vitals {
-	n := &f.nodes[f.index[p][s]].state
-	return vitals{n.LatencyMS, n.Load, n.Score, n.Dead}
-}
+func (f fleetSource) vitals(p, s int) vitals { return f.known[f.index[p][s]] }

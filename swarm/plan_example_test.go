@@ -33,8 +33,8 @@ func ExamplePlanner() {
 	fmt.Println("valid", plan.Validate() == nil)
 	// Output:
 	// budget 8.42GiB
-	// copy 0 [gpu[0-7] mini[8-11]]
-	// copy 1 [mini[0-3] laptop[4-11]]
+	// copy 0 [mini[0-3] gpu[4-11]]
+	// copy 1 [laptop[0-7] mini[8-11]]
 	// shared mini
 	// valid true
 }
@@ -56,8 +56,8 @@ func ExampleSwarm() {
 	rescue, err := s.MarkDown("mini")
 	fmt.Println(s.Status().State, rescue, err)
 	// Output:
-	// healthy base: gpu[0-7] mini[8-11] 38.333333ms
-	// degraded base: gpu[0-7] laptop[8-11] 47.166667ms <nil>
+	// healthy base: mini[0-3] gpu[4-11] 38.333333ms
+	// degraded base: laptop[0-3] gpu[4-11] 47.166667ms <nil>
 }
 
 // From one plan to the next in steps: before a node frees a layer, somebody

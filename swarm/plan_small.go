@@ -156,14 +156,19 @@ func (d *dealer) bestChain(order []int) chain {
 	return d.leastMoved(options)[0]
 }
 
-// orders are the orders of a chain that are tried: the one that is known to
-// work, by speed, and, where something is held already, all of a short one.
+// orders are the orders of a chain that are tried: all of a short one, since
+// embedding and head make a difference; of a longer one by speed, the reverse,
+// and the one that is known to work. Where something is held already, it is
+// worth looking at more.
 func (d *dealer) orders(order []int) [][]int {
-	out := [][]int{d.bySpeed(order), order}
-	if d.held == nil || len(order) > 4 {
-		return out
+	short := 3
+	if d.held != nil {
+		short = 4
 	}
-	return append(out, permutations(order)...)
+	if len(order) <= short {
+		return permutations(d.bySpeed(order))
+	}
+	return [][]int{d.bySpeed(order), reversed(d.bySpeed(order)), order}
 }
 
 func permutations(in []int) [][]int {

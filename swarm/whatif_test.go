@@ -177,7 +177,7 @@ func ExamplePlan_WhatIf() {
 		fmt.Println("without", n.ID, effects[0])
 	}
 	// Output:
-	// without gpu home: copy
-	// without laptop home: splice [{mini 0-3}]
+	// without gpu home: splice [{laptop 0-3}]
+	// without laptop home: copy
 	// without mini home: copy
 }

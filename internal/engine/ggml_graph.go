@@ -46,8 +46,8 @@ func (p *pass) nodes() int {
 	return min(n, graphNodes)
 }
 
-// maxSegments is the most sessions in a pass of so many layers.
-func maxSegments(layers int) int {
+// segments implements kernels.
+func (k *ggmlKernels) segments(layers int) int {
 	return max(1, ((graphNodes-nodesPerPass)/layers-nodesPerLayer)/(nodesPerSegment+1))
 }
 

@@ -100,7 +100,7 @@ func newEngine(t testing.TB, o Options) Engine {
 
 func load(t testing.TB, e Engine, model, path string, first, last int) {
 	t.Helper()
-	if err := e.LoadLayers(context.Background(), LoadRequest{model, path, Range{first, last}}, nil); err != nil {
+	if err := e.LoadLayers(context.Background(), LoadRequest{Model: model, Path: path, Layers: Range{first, last}}, nil); err != nil {
 		t.Fatal(err)
 	}
 }

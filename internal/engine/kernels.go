@@ -15,6 +15,8 @@ type kernels interface {
 	// measure returns the bytes of work memory that a pass takes, and keeps
 	// them allocated for later passes.
 	measure(p *pass) (int64, error)
+	// segments is the most sessions that a pass over so many layers may have.
+	segments(layers int) int
 	close()
 }
 

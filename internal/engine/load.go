@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 
@@ -91,12 +93,11 @@ func (l *loader) begin() ([]int, error) {
 	if c.closing {
 		return nil, ErrClosed
 	}
-	m := c.models[l.req.Model]
-	if m == nil {
-		m = newModel(l.req.Model, l.spec)
-	} else if err := m.matches(l.spec); err != nil {
+	m, err := c.modelLocked(l.req, l.spec)
+	if err != nil {
 		return nil, err
 	}
+	l.model = m
 	var todo []int
 	var weights, cache int64
 	for i := l.req.Layers.First; i <= l.req.Layers.Last; i++ {
@@ -104,6 +105,7 @@ func (l *loader) begin() ([]int, error) {
 			todo = append(todo, i)
 			w, k := l.bytes(i)
 			weights, cache = weights+w, cache+k
+			l.state.Total += l.toRead(i)
 		}
 	}
 	work := max(0, workBytes(l.spec, c.opts)-c.mem.Work)
@@ -112,22 +114,22 @@ func (l *loader) begin() ([]int, error) {
 	}
 	what := fmt.Sprintf("layers %d..%d of %s", l.req.Layers.First, l.req.Layers.Last, l.req.Model)
 	if err := c.reserveLocked(what, weights, cache, work); err != nil {
-		if m.empty() {
-			return nil, err
-		}
 		return nil, err
 	}
-	l.model, l.state.Total = m, weights
 	c.models[m.name] = m
 	return todo, nil
 }
 
-// cells is how many cache cells each of the layers gets.
-func (l *loader) cells() int {
-	if l.req.Cells > 0 {
-		return l.req.Cells
+// modelLocked finds the model that a request belongs to, or makes it.
+func (c *core) modelLocked(req LoadRequest, spec *arch.Spec) (*model, error) {
+	m := c.models[req.Model]
+	if m == nil {
+		return newModel(req.Model, spec, cmp.Or(max(0, req.Cells), c.opts.cellsFor(spec.Info.Context))), nil
 	}
-	return l.core.opts.cellsFor(l.spec.Info.Context)
+	if req.Cells > 0 && req.Cells != m.cells {
+		return nil, fmt.Errorf("%w: %d cells asked for, %s was loaded with %d", ErrModelMismatch, req.Cells, m.name, m.cells)
+	}
+	return m, m.matches(spec)
 }
 
 // bytes is what a layer takes, embedding and head included.
@@ -135,8 +137,17 @@ func (l *loader) bytes(layer int) (weights, cache int64) {
 	for _, piece := range l.pieces(layer) {
 		weights += l.spec.Bytes(piece) + unitOverhead
 	}
-	cells := l.cells()
-	return weights, l.spec.Info.CacheBytes(1, cells)
+	return weights, l.spec.Info.CacheBytes(1, l.model.cells)
+}
+
+// toRead is how many bytes a layer's tensors have in the file.
+func (l *loader) toRead(layer int) (n int64) {
+	for _, piece := range l.pieces(layer) {
+		for _, t := range l.spec.Tensors(piece) {
+			n += t.Bytes()
+		}
+	}
+	return n
 }
 
 // pieces of a layer, in the order in which they are loaded.
@@ -169,7 +180,7 @@ func (l *loader) layer(ctx context.Context, layer int) (err error) {
 	units := map[int]unit{}
 	defer func() {
 		if err != nil {
-			l.core.freeUnits(units)
+			l.core.freeUnits(slices.Collect(maps.Values(units)))
 		}
 	}()
 	for _, piece := range l.pieces(layer) {
@@ -189,9 +200,8 @@ func (l *loader) layer(ctx context.Context, layer int) (err error) {
 
 // piece allocates a piece and fills its tensors.
 func (l *loader) piece(ctx context.Context, piece int) (u unit, err error) {
-	cells := l.cells()
 	err = l.core.do(ctx, func() error {
-		u, err = l.core.k.load(l.spec, piece, cells)
+		u, err = l.core.k.load(l.spec, piece, l.model.cells)
 		return err
 	})
 	if err != nil {
@@ -256,7 +266,7 @@ func (c *core) noteWork(bytes int64) error {
 // trial is a pass of some rows through a layer that no session uses yet.
 func (l *loader) trial(layer int, units map[int]unit, rows int) *pass {
 	info := l.spec.Info
-	cells := l.cells()
+	cells := l.model.cells
 	rows = min(rows, cells)
 	p := &pass{spec: l.spec, layers: Range{layer, layer}, units: []unit{units[layer]}, embed: units[gguf.PieceEmbedding], head: units[gguf.PieceHead]}
 	// The last rows of the longest sequence: the largest mask.
@@ -285,7 +295,7 @@ func (l *loader) trial(layer int, units map[int]unit, rows int) *pass {
 
 // publish makes a loaded layer available to sessions.
 func (l *loader) publish(layerNumber int, units map[int]unit) error {
-	c, cellCount := l.core, l.cells()
+	c := l.core
 	weights, cache := l.bytes(layerNumber)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -294,7 +304,7 @@ func (l *loader) publish(layerNumber int, units map[int]unit) error {
 	}
 	l.model.layers[layerNumber] = &layer{
 		unit:        units[layerNumber],
-		cells:       newCells(cellCount, c.opts.RescueShare),
+		cells:       newCells(l.model.cells, c.opts.RescueShare),
 		weightBytes: weights,
 		cacheBytes:  cache,
 	}
@@ -305,15 +315,4 @@ func (l *loader) publish(layerNumber int, units map[int]unit) error {
 		l.model.head = u
 	}
 	return nil
-}
-
-// freeUnits frees pieces that did not become a layer.
-func (c *core) freeUnits(units map[int]unit) {
-	// The context of the load may have ended; freeing must happen all the same.
-	_ = c.do(context.Background(), func() error {
-		for _, u := range units {
-			u.free()
-		}
-		return nil
-	})
 }

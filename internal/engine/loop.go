@@ -91,8 +91,8 @@ func (j *job) run() {
 	close(j.done)
 }
 
-// do runs f on the computing goroutine. When ctx ends before it begins, it is
-// not run.
+// do runs f on the computing goroutine and waits for it, unless ctx has ended
+// already.
 func (c *core) do(ctx context.Context, f func() error) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -136,7 +136,7 @@ func (c *core) compute(g *group, p *pass) {
 // planLocked chooses rows and sets the pass up, but for hidden states.
 func (c *core) planLocked(g *group, p *pass, now time.Time) []pick {
 	info := g.model.spec.Info
-	lim := limits{rows: c.opts.MaxBatch}
+	lim := limits{rows: c.opts.MaxBatch, segs: c.k.segments(g.layers.Len())}
 	lim.long = g.timing.chunk(c.opts.MixTarget, c.groups.streaming(now), lim.rows)
 	if g.layers.Last == info.Layers-1 {
 		lim.outs = maxLogitRows

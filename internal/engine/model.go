@@ -13,6 +13,7 @@ import (
 type model struct {
 	name   string
 	spec   *arch.Spec // of the file loaded first; its tensors may be only a shard's
+	cells  int        // of each layer
 	layers []*layer   // nil where not loaded
 	embed  unit
 	head   unit
@@ -27,8 +28,8 @@ type layer struct {
 	sessions    int // open sessions that use it
 }
 
-func newModel(name string, spec *arch.Spec) *model {
-	return &model{name: name, spec: spec, layers: make([]*layer, spec.Info.Layers)}
+func newModel(name string, spec *arch.Spec, cells int) *model {
+	return &model{name: name, spec: spec, cells: cells, layers: make([]*layer, spec.Info.Layers)}
 }
 
 // matches checks that a file is of the same model, as far as computing is

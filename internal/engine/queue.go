@@ -103,7 +103,8 @@ func (g *group) rotate(st *step) {
 type limits struct {
 	rows int // in all
 	long int // of inputs of more than one row
-	outs int // returned
+	outs int // returned; 0: no limit
+	segs int // sessions; 0: no limit
 }
 
 // pick is a number of rows of a step.
@@ -122,7 +123,7 @@ func plan(queue []*step, lim limits) []pick {
 		if lim.outs > 0 {
 			n = min(n, st.rowsFor(lim.outs-outs))
 		}
-		if n < 1 {
+		if n < 1 || lim.segs > 0 && len(picks) >= lim.segs {
 			return
 		}
 		picks = append(picks, pick{st, n})

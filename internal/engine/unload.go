@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 )
 
@@ -17,14 +18,24 @@ func (c *core) UnloadLayers(ctx context.Context, name string, r Range) error {
 	if err != nil || len(gone) == 0 {
 		return err
 	}
-	// From here on nothing can use the units; they are freed whatever happens
-	// to ctx.
-	return c.do(context.WithoutCancel(ctx), func() error {
-		for _, u := range gone {
+	c.freeUnits(gone)
+	return nil
+}
+
+// freeUnits frees pieces that nothing uses any more, whatever happened to the
+// context or the engine.
+func (c *core) freeUnits(units []unit) {
+	free := func() error {
+		for _, u := range units {
 			u.free()
 		}
 		return nil
-	})
+	}
+	if err := c.do(context.Background(), free); errors.Is(err, ErrClosed) {
+		computing.Lock()
+		defer computing.Unlock()
+		_ = free()
+	}
 }
 
 // takeOut removes layers from the model and returns their units.

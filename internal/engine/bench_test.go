@@ -1,0 +1,101 @@
+//go:build !noengine && cgo
+
+package engine
+
+import (
+	"context"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"hecate/internal/engine/randmodel"
+)
+
+// bench135M loads the random model of 135 million parameters.
+func bench135M(b *testing.B) Engine {
+	b.Helper()
+	if !FastKernels {
+		b.Skip("slow kernels: set the C flags that the Makefile sets")
+	}
+	path := filepath.Join(b.TempDir(), "m.gguf")
+	if err := randmodel.WriteFile(path, randmodel.SmolLM135M(1)); err != nil {
+		b.Fatal(err)
+	}
+	e := newEngine(b, Options{ContextTokens: 1024, Cells: 12 * 1024})
+	load(b, e, "m", path, 0, 29)
+	return e
+}
+
+// BenchmarkDecode measures tokens per second of one and of eight sequences at
+// positions from 64 on.
+func BenchmarkDecode(b *testing.B) {
+	e := bench135M(b)
+	for _, streams := range []int{1, 8} {
+		b.Run(map[int]string{1: "1", 8: "8"}[streams], func(b *testing.B) {
+			var sessions []Session
+			for range streams {
+				s := open(b, e, "m", Range{0, 29}, 1024)
+				defer s.Close()
+				feed(b, s, make([]int32, 64), nil, WantLast)
+				sessions = append(sessions, s)
+			}
+			b.ReportAllocs()
+			b.ResetTimer()
+			begin := cpuTime()
+			var wg sync.WaitGroup
+			for _, s := range sessions {
+				wg.Go(func() {
+					token := []int32{5}
+					for i := range b.N {
+						if at := 64 + i%900; at < s.Held() {
+							if err := s.Truncate(at); err != nil {
+								b.Error(err)
+							}
+						}
+						out, err := s.Step(context.Background(), Input{Position: s.Held(), Tokens: token, Want: WantLast})
+						if err != nil {
+							b.Error(err)
+							return
+						}
+						token[0] = argmax(out.Logits)
+					}
+				})
+			}
+			wg.Wait()
+			report(b, b.N*streams, cpuTime()-begin)
+		})
+	}
+}
+
+// BenchmarkPrefill measures prompt tokens per second of a prompt of 512.
+func BenchmarkPrefill(b *testing.B) {
+	e := bench135M(b)
+	s := open(b, e, "m", Range{0, 29}, 1024)
+	b.ReportAllocs()
+	begin := cpuTime()
+	for b.Loop() {
+		if err := s.Truncate(0); err != nil {
+			b.Fatal(err)
+		}
+		feed(b, s, make([]int32, 512), nil, WantLast)
+	}
+	report(b, b.N*512, cpuTime()-begin)
+}
+
+// report gives tokens per second, and per second of processor time: with one
+// thread the two are equal, unless the machine has other work.
+func report(b *testing.B, tokens int, cpu time.Duration) {
+	b.ReportMetric(float64(tokens)/b.Elapsed().Seconds(), "tok/s")
+	b.ReportMetric(float64(tokens)/cpu.Seconds(), "tok/cpu-s")
+}
+
+// cpuTime is the processor time that this process has used.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}

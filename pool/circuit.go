@@ -19,7 +19,7 @@ type circuit struct {
 	retryAt     time.Time
 	quarantined time.Time // until then
 	trying      int       // connects under way
-	outage      int       // tries in outage mode
+	outage      int       // failures in a row in outage mode
 }
 
 // fastPause is the pause between the first tries.
@@ -66,11 +66,10 @@ func (c *circuit) failed(now time.Time, s *Settings, outage bool, jitter float64
 // by survived: a peer that accepts and dies is no better than one that refuses.
 func (c *circuit) connected() {
 	c.retryAt = time.Time{}
-	c.outage = 0
 }
 
 // survived forgives the failures.
-func (c *circuit) survived() { c.failures = 0 }
+func (c *circuit) survived() { c.failures, c.outage = 0, 0 }
 
 // flapped starts the quarantine.
 func (c *circuit) flapped(now time.Time, s *Settings) {

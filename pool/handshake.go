@@ -66,11 +66,13 @@ func (h *handshaker) run(ctx context.Context, raw net.Conn, secure tlsSide, gree
 		}
 		parts.conn = conn
 	}
+	start := time.Now()
 	agreed, err := greet(ctx, parts.conn, parts.mine, wire.HandshakeOptions{Timeout: remaining(ctx), Check: want.check})
 	if err != nil {
 		return linkParts{}, fmt.Errorf("hello with %s: %w", remoteAddr(raw), err)
 	}
 	batched.batch()
+	parts.roundTrip = time.Since(start)
 	parts.theirs = agreed.Peer
 	parts.peer = Peer{Node: agreed.Peer.Node, Swarm: agreed.Peer.Swarm, Addr: remoteAddr(raw)}
 	return parts, nil

@@ -31,8 +31,8 @@ const (
 	// closeLinger bounds how long a finished connection may take to flush what
 	// it still has and to say goodbye.
 	closeLinger = time.Second
-	// maxFreeFrames bounds the idle queue entries that a connection keeps.
-	maxFreeFrames = 1024
+	// readerVerdict is how long a failed write waits for the reader to say why.
+	readerVerdict = 100 * time.Millisecond
 )
 
 // maxWanted bounds how many connections a gateway can ask of a reverse node.

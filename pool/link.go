@@ -84,6 +84,7 @@ type linkParts struct {
 	peer      Peer
 	mine      wire.Hello
 	theirs    wire.Hello
+	roundTrip time.Duration // of the hello
 }
 
 func newLink(parts linkParts, st *store, counts *counters, settings func() *Settings) *link {
@@ -96,7 +97,7 @@ func newLink(parts linkParts, st *store, counts *counters, settings func() *Sett
 	}
 	window := newCredit(parts.theirs.WindowBytes, parts.theirs.WindowMessages)
 	l.maxMessage = max(0, maxMessage(window.windowBytes))
-	l.life.liveness = newLiveness(settings(), now)
+	l.life.liveness = newLiveness(settings(), now, parts.roundTrip)
 	return l
 }
 
@@ -122,7 +123,21 @@ func (l *link) fail(f linkFault) {
 	}
 	close(l.stop)
 	l.out.close()
+	if f.why != lossRetired {
+		abort(l.raw)
+	}
 	_ = l.raw.Close()
+}
+
+// abort makes the close that follows a reset, where the transport can: the peer
+// shall not take it for a good end.
+func abort(c net.Conn) {
+	switch c := c.(type) {
+	case interface{ SetLinger(sec int) error }:
+		_ = c.SetLinger(0)
+	case interface{ Reset() }:
+		c.Reset()
+	}
 }
 
 // retire ends the link after everything queued has been sent, at most

@@ -17,7 +17,7 @@ func (l *link) sendLoop() {
 		items, more = l.out.take(items[:0])
 		if len(items) > 0 {
 			if err := l.write(w, items); err != nil {
-				l.fail(faultOf(err))
+				l.cannotWrite(err)
 				return
 			}
 			continue
@@ -31,6 +31,18 @@ func (l *link) sendLoop() {
 		case <-l.stop:
 			return
 		}
+	}
+}
+
+// cannotWrite ends the link, but lets the reader speak first: only it knows
+// whether the peer closed in good order, and it learns of a reset at once.
+func (l *link) cannotWrite(err error) {
+	timer := time.NewTimer(readerVerdict)
+	defer timer.Stop()
+	select {
+	case <-l.stop:
+	case <-timer.C:
+		l.fail(faultOf(err))
 	}
 }
 

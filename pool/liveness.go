@@ -37,9 +37,13 @@ type verdict struct {
 	next   time.Time // ask again then at the latest
 }
 
-func newLiveness(s *Settings, now time.Time) *liveness {
+// newLiveness starts with the round trip that the handshake took, 0 if unknown.
+func newLiveness(s *Settings, now time.Time, handshake time.Duration) *liveness {
 	l := &liveness{heard: now, nextPing: now}
 	l.configure(s)
+	if handshake > 0 {
+		l.rtt.sample(handshake)
+	}
 	return l
 }
 
@@ -53,12 +57,13 @@ func (l *liveness) allowance() time.Duration {
 }
 
 // patience is how long the peer may be silent before ping_misses unanswered
-// PINGs are believed. On a slow path it uses what the 2.5 s bound allows, since
-// a lost and once more lost packet looks just like the end.
+// PINGs are believed. On a LAN the misses decide alone. On a long path a packet
+// that is lost, and lost once more, looks just like the end, so what the 2.5 s
+// bound allows is used up.
 func (l *liveness) patience() time.Duration {
 	misses := time.Duration(l.misses)
 	longest := max(maxSilence, l.interval+misses*l.timeout)
-	return min(l.interval+misses*l.allowance(), longest)
+	return min(l.interval/2+misses*l.allowance()+8*l.rtt.smoothed, longest)
 }
 
 // hear notes the time of the newest inbound frame.

@@ -371,6 +371,10 @@ func (p *Pool) writerGone(w *writer, f *linkFault, idle time.Duration) {
 	}
 }
 
+// leastIdleClose is the shortest idle time from which a peer's limit is learned:
+// a shorter one is more likely the peer's end than its policy.
+const leastIdleClose = 5 * time.Second
+
 // learnLocked tells the endpoint's circuit what the loss means.
 func (p *Pool) learnLocked(pr *pair, w *writer, why lossReason, lived, idle time.Duration, now time.Time, s *Settings) (quarantined bool) {
 	c := pr.circuit(w.endpoint.Addr)
@@ -379,7 +383,7 @@ func (p *Pool) learnLocked(pr *pair, w *writer, why lossReason, lived, idle time
 	}
 	switch {
 	case why == lossIdleClose:
-		if pr.idleClose == 0 || idle < pr.idleClose {
+		if idle >= leastIdleClose && (pr.idleClose == 0 || idle < pr.idleClose) {
 			pr.idleClose = idle
 		}
 	case !why.failure():

@@ -1,0 +1,147 @@
+package pool
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"testing"
+	"time"
+)
+
+// sink reads everything and answers the message "end" by one message.
+func sink(ctx context.Context, s Session) {
+	for {
+		m, err := s.Recv(ctx)
+		if err != nil {
+			return
+		}
+		if len(m) == 3 && string(m) == "end" {
+			if s.Send(ctx, m) != nil {
+				return
+			}
+		}
+		s.Recycle(m)
+	}
+}
+
+func benchSession(b *testing.B, h Handler) Session {
+	b.Helper()
+	p, _ := loopback(b, h, "n1")
+	s, err := p.Open(context.Background(), "n1", OpenOptions{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return s
+}
+
+// benchSend sends b.N messages of n bytes one way and waits for the last.
+func benchSend(b *testing.B, n int) {
+	s := benchSession(b, sink)
+	ctx := context.Background()
+	payload := make([]byte, n)
+	b.SetBytes(int64(n))
+	b.ReportAllocs()
+	b.ResetTimer()
+	for range b.N {
+		if err := s.Send(ctx, payload); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := s.Send(ctx, []byte("end")); err != nil {
+		b.Fatal(err)
+	}
+	if _, err := s.Recv(ctx); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "frames/s")
+}
+
+func BenchmarkSend32KiB(b *testing.B) { benchSend(b, 32<<10) }
+func BenchmarkSend64B(b *testing.B)   { benchSend(b, 64) }
+func BenchmarkSend1MiB(b *testing.B)  { benchSend(b, 1<<20) }
+
+func BenchmarkRoundTrip64B(b *testing.B) {
+	s := benchSession(b, echo)
+	ctx := context.Background()
+	payload := make([]byte, 64)
+	b.ReportAllocs()
+	b.ResetTimer()
+	for range b.N {
+		if err := s.Send(ctx, payload); err != nil {
+			b.Fatal(err)
+		}
+		m, err := s.Recv(ctx)
+		if err != nil {
+			b.Fatal(err)
+		}
+		s.Recycle(m)
+	}
+}
+
+// BenchmarkBareTLS32KiB is the yardstick: the same bytes through crypto/tls
+// alone.
+func BenchmarkBareTLS32KiB(b *testing.B) {
+	client, server := tlsPair(b)
+	const n = 32 << 10
+	done := make(chan error, 1)
+	go func() {
+		buf := make([]byte, n)
+		for range b.N {
+			if _, err := io.ReadFull(server, buf); err != nil {
+				done <- err
+				return
+			}
+		}
+		_, err := server.Write([]byte{1})
+		done <- err
+	}()
+	payload := make([]byte, n)
+	b.SetBytes(n)
+	b.ReportAllocs()
+	b.ResetTimer()
+	for range b.N {
+		if _, err := client.Write(payload); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if _, err := io.ReadFull(client, payload[:1]); err != nil {
+		b.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		b.Fatal(err)
+	}
+}
+
+// tlsPair is a TLS 1.3 connection on loopback with mutual certificates.
+func tlsPair(t testing.TB) (client, server *tls.Conn) {
+	t.Helper()
+	ca := newAuthority(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	raw, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	peer, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	client = tls.Client(raw, clientTLS(ca.tls(t, "gateway")))
+	server = tls.Server(peer, serverTLS(ca.tls(t, "n1")))
+	shaken := make(chan error, 1)
+	go func() { shaken <- server.Handshake() }()
+	if err := client.Handshake(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-shaken; err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.Now().Add(time.Minute)
+	_, _ = client.SetDeadline(deadline), server.SetDeadline(deadline)
+	t.Cleanup(func() { _, _ = client.Close(), server.Close() })
+	return client, server
+}

@@ -5,11 +5,14 @@ import (
 	"slices"
 )
 
-// A source answers what is known of the node of a stage: of stage s of the
-// pipeline at index p. Routing over a map of samples and over indexed samples
-// differ in this alone.
+// A source knows the nodes of the pipeline at index p. Routing over a map of
+// samples and over indexed samples differ in this alone.
 type source interface {
-	vitals(p, s int) vitals
+	// price sums the prices of the nodes of stages lo..hi-1; false when one of
+	// them is dead.
+	price(p, lo, hi int, w Weights) (Cost, bool)
+	// dead reports whether the node of stage s is.
+	dead(p, s int) bool
 }
 
 // A pick is a priced copy: an index into the pipelines and the stages that
@@ -32,7 +35,7 @@ func cheapestCopy[S source](pipes []Pipeline, model string, req *Request, w *Wei
 		if !ok {
 			continue
 		}
-		cost, alive := stagesCost(p, lo, hi, w, src)
+		cost, alive := src.price(p, lo, hi, *w)
 		if !alive {
 			continue
 		}
@@ -42,19 +45,6 @@ func cheapestCopy[S source](pipes []Pipeline, model string, req *Request, w *Wei
 		}
 	}
 	return best, found
-}
-
-// stagesCost sums the nodes' prices; false when one of them is dead.
-func stagesCost[S source](p, lo, hi int, w *Weights, src S) (Cost, bool) {
-	total := Cost(0)
-	for s := lo; s < hi; s++ {
-		v := src.vitals(p, s)
-		if v.dead {
-			return 0, false
-		}
-		total = total.Add(w.cost(v))
-	}
-	return total, true
 }
 
 // clipStages finds the whole stages that make up the window, all of them for
@@ -103,7 +93,7 @@ func reject[S source](pl *Pipeline, p int, req *Request, src S) Rejection {
 		r.Reason = fmt.Sprintf("has no whole stages over layers %s", req.Window)
 	}
 	for s := lo; s < hi; s++ {
-		if src.vitals(p, s).dead {
+		if src.dead(p, s) {
 			r.Node, r.Reason = pl.Stages[s].Node, "is dead"
 			break
 		}

@@ -58,7 +58,7 @@ func (n *NodeState) vitals() vitals {
 	return vitals{n.LatencyMS.Value, n.Load.Value, n.Score.Value, n.IsMeasured(), n.Dead}
 }
 
-func (w *Weights) cost(v vitals) Cost {
+func (w Weights) cost(v vitals) Cost {
 	if !v.measured {
 		return UnmeasuredCost
 	}

@@ -36,10 +36,19 @@ type mapSource struct {
 	failed []string
 }
 
-func (m mapSource) vitals(p, s int) vitals {
+func (m mapSource) price(p, lo, hi int, w Weights) (Cost, bool) {
+	total := Cost(0)
+	for _, s := range m.pipes[p].Stages[lo:hi] {
+		n := m.nodes[s.Node]
+		if n.Dead || slices.Contains(m.failed, s.Node) {
+			return 0, false
+		}
+		total = total.Add(w.cost(n.vitals()))
+	}
+	return total, true
+}
+
+func (m mapSource) dead(p, s int) bool {
 	id := m.pipes[p].Stages[s].Node
-	n := m.nodes[id]
-	v := n.vitals()
-	v.dead = v.dead || slices.Contains(m.failed, id)
-	return v
+	return m.nodes[id].Dead || slices.Contains(m.failed, id)
 }

@@ -106,4 +106,16 @@ type fleetSource struct {
 	index [][]int32
 }
 
-func (f fleetSource) vitals(p, s int) vitals { return f.known[f.index[p][s]] }
+func (f fleetSource) price(p, lo, hi int, w Weights) (Cost, bool) {
+	total := Cost(0)
+	for _, node := range f.index[p][lo:hi] {
+		v := &f.known[node]
+		if v.dead {
+			return 0, false
+		}
+		total = total.Add(w.cost(*v))
+	}
+	return total, true
+}
+
+func (f fleetSource) dead(p, s int) bool { return f.known[f.index[p][s]].dead }

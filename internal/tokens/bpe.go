@@ -31,7 +31,7 @@ func newBytePairs(v *vocab, s *Source) (*bytePairs, error) {
 	}
 	m := &bytePairs{pre: pre, merges: make(map[uint64]pairMerge, len(s.Merges)), unknown: v.unknown}
 	var err error
-	if m.split, err = newSplitter(pre.patterns); err != nil {
+	if m.split, err = newSplitter(pre); err != nil {
 		return nil, fmt.Errorf("pre-tokenizer %q: %w", s.Pre, err)
 	}
 	ids := make(map[string]int32, len(v.texts))

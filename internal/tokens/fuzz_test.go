@@ -95,9 +95,27 @@ func FuzzStopMatcher(f *testing.F) {
 
 // Hostile metadata are errors, not panics, and what is accepted works.
 func FuzzReadSource(f *testing.F) {
-	meta := demomodel.GGUF()[:64<<10]
-	f.Add(meta)
-	f.Add(meta[:1000])
+	var w ggufWriter
+	w.key("tokenizer.ggml.model", ggufString)
+	w.str("llama")
+	w.key("tokenizer.ggml.tokens", ggufArray)
+	w.num(ggufString)
+	w.num(uint64(4))
+	for _, s := range []string{"<unk>", "<s>", "</s>", "ab"} {
+		w.str(s)
+	}
+	w.key("tokenizer.ggml.token_type", ggufArray)
+	w.num(ggufInt32)
+	w.num(uint64(4))
+	w.num([]int32{2, 3, 3, 1})
+	w.key("tokenizer.ggml.scores", ggufArray)
+	w.num(ggufFloat32)
+	w.num(uint64(4))
+	w.num([]float32{0, 0, 0, 0})
+	w.key("tokenizer.chat_template", ggufString)
+	w.str("{% for m in messages %}{{ m.content }}{% endfor %}")
+	f.Add(w.file())
+	f.Add(demomodel.GGUF()[:1000])
 	f.Add([]byte("GGUF\x03\x00\x00\x00"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s, err := ReadSource(bytes.NewReader(data))

@@ -4,9 +4,10 @@ import "time"
 
 // Limits, each with the threat it answers.
 const (
-	// MaxTextBytes bounds one text to encode. Encoding takes about 0.1 us per
-	// byte; a context of a million tokens fits.
-	MaxTextBytes = 8 << 20
+	// MaxTextBytes bounds one text to encode. Encoding takes well under a
+	// microsecond and some 40 bytes of memory per byte; a context of a million
+	// tokens fits.
+	MaxTextBytes = 4 << 20
 	// MaxMessages bounds a conversation, so that a template's loop ends.
 	MaxMessages = 4096
 	// MaxStops and MaxStopBytes are bounds of the API (OpenAI's for the count):

@@ -5,8 +5,10 @@ package tokens
 // left in one piece.
 type preTokenizer struct {
 	patterns     []string
-	ignoreMerges bool // a word that is a token is taken whole
-	addBOS       bool // unless the file says otherwise
+	scan         scanner // does what the last pattern does, if there is one
+	digits       bool    // the first of two patterns takes each digit alone
+	ignoreMerges bool    // a word that is a token is taken whole
+	addBOS       bool    // unless the file says otherwise
 }
 
 // The patterns are facts about the models: as their authors published them, in
@@ -36,12 +38,12 @@ func init() {
 		pre   preTokenizer
 		names []string
 	}{
-		{preTokenizer{patterns: []string{llama3Words}, ignoreMerges: true, addBOS: true}, []string{"llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2"}},
-		{preTokenizer{patterns: []string{llama3Words}}, []string{"dbrx", "smaug-bpe", "chatglm-bpe", "glm4"}},
-		{preTokenizer{patterns: []string{qwen2Words}}, []string{"qwen2", "deepseek-r1-qwen", "stablelm2", "megrez"}},
-		{preTokenizer{patterns: []string{gpt2Words}}, []string{"gpt-2", "phi-2", "olmo", "mpt", "roberta-bpe", "exaone4"}},
-		{preTokenizer{patterns: []string{`\p{N}`, gpt2Words}}, []string{"smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b"}},
-		{preTokenizer{patterns: []string{tekkenWords}, ignoreMerges: true, addBOS: true}, []string{"tekken"}},
+		{preTokenizer{patterns: []string{llama3Words}, scan: scanLlama3(3), ignoreMerges: true, addBOS: true}, []string{"llama3", "llama-v3", "llama-bpe", "falcon3", "falcon-h1", "pixtral", "midm-2.0", "lfm2"}},
+		{preTokenizer{patterns: []string{llama3Words}, scan: scanLlama3(3)}, []string{"dbrx", "smaug-bpe", "chatglm-bpe", "glm4"}},
+		{preTokenizer{patterns: []string{qwen2Words}, scan: scanLlama3(1)}, []string{"qwen2", "deepseek-r1-qwen", "stablelm2", "megrez"}},
+		{preTokenizer{patterns: []string{gpt2Words}, scan: scanGPT2}, []string{"gpt-2", "phi-2", "olmo", "mpt", "roberta-bpe", "exaone4"}},
+		{preTokenizer{patterns: []string{`\p{N}`, gpt2Words}, scan: scanGPT2, digits: true}, []string{"smollm", "starcoder", "refact", "command-r", "codeshell", "exaone", "minerva-7b"}},
+		{preTokenizer{patterns: []string{tekkenWords}, scan: scanTekken, ignoreMerges: true, addBOS: true}, []string{"tekken"}},
 		{preTokenizer{patterns: []string{gpt4oWords}}, []string{"gpt-4o", "llama4"}},
 		{preTokenizer{patterns: []string{`\p{N}{1,3}`, cjk, deepseek3Words}}, []string{"deepseek-v3"}},
 		{preTokenizer{patterns: []string{defaultSymbols, gpt2Words, `\p{N}+`, threeASCIIDigit}}, []string{"default"}},

@@ -6,13 +6,61 @@ import (
 	"github.com/dlclark/regexp2"
 )
 
-// splitter cuts text into words. The patterns look ahead, which the standard
-// library's regexp cannot; none of them backtracks more than one run of equal
-// characters, so time is linear in the text.
-type splitter struct{ stages []*regexp2.Regexp }
+// splitter cuts text into words.
+type splitter interface {
+	// words yields the words of a text in order; together they are the text.
+	words(text string, yield func(word string))
+}
 
-func newSplitter(patterns []string) (splitter, error) {
-	var s splitter
+func newSplitter(p preTokenizer) (splitter, error) {
+	if p.scan != nil {
+		return scanning{p.scan, p.digits}, nil
+	}
+	return newMatching(p.patterns)
+}
+
+// scanning cuts with a scanner.
+type scanning struct {
+	scan   scanner
+	digits bool
+}
+
+func (s scanning) words(text string, yield func(string)) {
+	for s.digits && text != "" {
+		end := 0 // of what stands before the next digit
+		for end < len(text) {
+			k, n := classAt(text, end)
+			if k&number != 0 {
+				break
+			}
+			end += n
+		}
+		s.stretch(text[:end], yield)
+		if text = text[end:]; text == "" {
+			return
+		}
+		_, n := classAt(text, 0)
+		yield(text[:n])
+		text = text[n:]
+	}
+	s.stretch(text, yield)
+}
+
+func (s scanning) stretch(text string, yield func(string)) {
+	for i := 0; i < len(text); {
+		end := s.scan(text, i)
+		yield(text[i:end])
+		i = end
+	}
+}
+
+// matching cuts with patterns. They look ahead, which the standard library's
+// regexp cannot; none of them backtracks more than one run of equal characters,
+// so time is linear in the text.
+type matching struct{ stages []*regexp2.Regexp }
+
+func newMatching(patterns []string) (splitter, error) {
+	var s matching
 	for _, p := range patterns {
 		re, err := regexp2.Compile(p, regexp2.None)
 		if err != nil {
@@ -23,14 +71,13 @@ func newSplitter(patterns []string) (splitter, error) {
 	return s, nil
 }
 
-// words yields the words of valid UTF-8 text in order; together they are the text.
-func (s splitter) words(text string, yield func(word string)) {
+func (s matching) words(text string, yield func(word string)) {
 	s.stage(0, []rune(text), yield)
 }
 
 // stage cuts with pattern i and passes both its matches and the gaps between
 // them to the next one.
-func (s splitter) stage(i int, text []rune, yield func(string)) {
+func (s matching) stage(i int, text []rune, yield func(string)) {
 	if len(text) == 0 {
 		return
 	}

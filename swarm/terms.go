@@ -56,14 +56,28 @@ type Terms [numTerms]Cost
 
 // Total adds the terms up, saturating at Infinite.
 func (t *Terms) Total() Cost {
-	total := Cost(0)
+	sum, bits := Cost(0), Cost(0)
 	for _, c := range t[:TermExplore] {
-		total = total.Add(c)
+		sum += c
+		bits |= c
 	}
-	if total == Infinite {
-		return total
+	// None of them was so large that eleven could overflow: no need to look at
+	// each sum, which is what choosing spends its time on.
+	if bits >= 1<<59 {
+		sum = t.saturated()
 	}
-	return max(0, total+t[TermExplore])
+	if sum == Infinite {
+		return sum
+	}
+	return max(0, sum+t[TermExplore])
+}
+
+func (t *Terms) saturated() Cost {
+	sum := Cost(0)
+	for _, c := range t[:TermExplore] {
+		sum = sum.Add(c)
+	}
+	return sum
 }
 
 // add adds n times other, term by term.

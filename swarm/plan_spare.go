@@ -88,7 +88,7 @@ func (s *spareSeat) keep() {
 			if f.Model != s.specs[m].ID {
 				continue
 			}
-			for l := f.Layers.First; l <= f.Layers.Last && l < old.Layers; l++ {
+			for l := max(0, f.Layers.First); l <= f.Layers.Last && l < old.Layers; l++ {
 				s.add(m, l)
 			}
 		}

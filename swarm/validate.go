@@ -303,7 +303,11 @@ func (c *planCheck) hurting() {
 	}
 	for _, h := range c.plan.Hurting {
 		for _, r := range h.Layers {
-			for l := r.First; l <= r.Last && l <= MaxLayer; l++ {
+			if !r.Valid() {
+				c.fault("the deaths that hurt name layers %s", r)
+				continue
+			}
+			for l := r.First; l <= r.Last; l++ {
 				said[fmt.Sprintf("%s of %s without %s", LayerRange{l, l}, h.Model, h.Node)] = true
 			}
 		}

@@ -137,3 +137,43 @@ func TestValidateListsAllFaults(t *testing.T) {
 		t.Errorf("%d bytes", len(e.Error()))
 	}
 }
+
+// A plan out of a store that somebody else wrote: checking it never panics,
+// and one that passes can be asked, left and planned on from.
+func FuzzPlanFromAStore(f *testing.F) {
+	m := flat("m", 4, 10)
+	for _, n := range []int{1, 3} {
+		p, err := bare.Plan(equalNodes(n, 30), []ModelSpec{m}, nil)
+		if err != nil {
+			f.Fatal(err)
+		}
+		b, err := json.Marshal(p)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var p Plan
+		if json.Unmarshal(data, &p) != nil {
+			return
+		}
+		p.Hash = p.contentHash() // else nothing but the hash would be tried
+		sound := p.Sound() == nil
+		next, err := Planner{}.Plan(equalNodes(3, 50), []ModelSpec{m}, &p)
+		if err != nil || next.Sound() != nil {
+			t.Fatalf("planning on from it: %v, %v", err, next.Sound())
+		}
+		if !sound {
+			return
+		}
+		for i := range p.Nodes {
+			if _, err := p.WhatIf(p.Nodes[i].Profile.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if tr := Transition(&p, &p); len(tr.Steps) != 0 {
+			t.Fatalf("a way from a plan to itself: %v", tr)
+		}
+	})
+}

@@ -67,11 +67,13 @@ type candidate struct {
 	stage    int      // where
 }
 
-// outside is the obstacle of a copy that does not contain the window.
-const outside obstacle = -1
+const (
+	outside obstacle = -1 // a copy that does not contain the window
+	tooDear obstacle = -2 // a copy that was given up on while pricing it
+)
 
-// candidate prices the copy at an index.
-func (p *pricing) candidate(m *modelCopies, i int) candidate {
+// candidate prices the copy at an index, as far as it stays within the limit.
+func (p *pricing) candidate(m *modelCopies, i int, limit Cost) candidate {
 	c := candidate{pipeline: i}
 	stages := m.pipes[i].Stages
 	if len(stages) == 0 || stages[0].Layers.First > p.window.First || stages[len(stages)-1].Layers.Last < p.window.Last {
@@ -89,6 +91,10 @@ func (p *pricing) candidate(m *modelCopies, i int) candidate {
 		}
 		c.explores = c.explores || p.explore && p.unknown(&p.fleet.nodes[node])
 		c.cost = c.cost.Add(p.price(node).of(layers.Len()))
+		if c.cost > limit {
+			c.obstacle = tooDear
+			return c
+		}
 	}
 	return c
 }
@@ -113,11 +119,15 @@ func (p *pricing) best(m *modelCopies) (candidate, bool) {
 		}
 	}
 	var best candidate
-	found := false
+	found, limit := false, Infinite
 	for i := range m.pipes {
-		c := p.candidate(m, i)
-		if c.obstacle == noObstacle && (!found || c.better(&best)) {
-			best, found = c, true
+		c := p.candidate(m, i, limit)
+		if c.obstacle != noObstacle || found && !c.better(&best) {
+			continue
+		}
+		best, found = c, true
+		if !p.explore { // else a dearer one may still be the one to find out about
+			limit = best.cost
 		}
 	}
 	return best, found
@@ -135,7 +145,7 @@ func (p *pricing) betterOfTwo(m *modelCopies) (candidate, bool) {
 	var first candidate
 	found := false
 	for try := range uint64(draws) {
-		c := p.candidate(m, int(mix(p.req.Draw+try*0x9e3779b97f4a7c15)%n))
+		c := p.candidate(m, int(mix(p.req.Draw+try*0x9e3779b97f4a7c15)%n), Infinite)
 		switch {
 		case c.obstacle != noObstacle || found && c.pipeline == first.pipeline:
 		case !found:
@@ -166,7 +176,7 @@ func (p *pricing) routeOf(m *modelCopies, c *candidate) Route {
 func (p *pricing) noRoute(model string, m *modelCopies) error {
 	err := &NoRouteError{Model: model, Window: p.window, Furthest: -1}
 	for i := range m.pipes {
-		c := p.candidate(m, i)
+		c := p.candidate(m, i, Infinite)
 		err.Rejected = append(err.Rejected, p.rejection(m, &c))
 	}
 	switch {

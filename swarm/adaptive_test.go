@@ -271,6 +271,9 @@ func TestExplorationIsASmallShare(t *testing.T) {
 	if explored < 150 || explored > 250 {
 		t.Errorf("%d of 4000 explored, want about 200", explored)
 	}
+	if r, err := router.Choose("m", AdaptiveRequest{}, Policy{}); err != nil || r.Uses("b") {
+		t.Errorf("a request that never drew explores: %v, %v", r, err)
+	}
 	for draw := range 4000 {
 		if r, err := router.Choose("m", AdaptiveRequest{Draw: uint64(draw)}, Policy{Explore: -1}); err != nil || r.Uses("b") {
 			t.Fatalf("exploration is off: %v, %v", r, err)

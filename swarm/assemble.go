@@ -6,7 +6,7 @@ func (p *pricing) assemble(m *modelCopies, best candidate, haveCopy bool) (Route
 	switch {
 	case p.policy.Assemble == AssembleNever, !p.window.Stated():
 		return Route{}, false
-	case haveCopy && (p.policy.Assemble == AssembleBroken || best.explores):
+	case haveCopy && (p.policy.onlyBroken() || best.explores):
 		return Route{}, false
 	}
 	w := &p.fleet.weave

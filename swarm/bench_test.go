@@ -32,11 +32,12 @@ func measuredState(plan *Plan, r *rand.Rand) State {
 
 func fleetOf(tb testing.TB, st State, now time.Time) *Fleet {
 	tb.Helper()
-	f := NewFleet("m")
-	for _, n := range st.Nodes {
-		if err := f.Observe(n, now); err != nil {
-			tb.Fatal(err)
-		}
+	if st.Plan == nil {
+		st.Plan = &Plan{Models: []ModelSpec{{ID: "m"}}}
+	}
+	f, err := FleetFromState(st, now)
+	if err != nil {
+		tb.Fatal(err)
 	}
 	return f
 }

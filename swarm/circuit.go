@@ -35,6 +35,9 @@ func (s CircuitState) String() string {
 	return fmt.Sprintf("CircuitState(%d)", int(s))
 }
 
+// MarshalText writes the state's name.
+func (s CircuitState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
 // CircuitConfig tunes a Circuit. The zero value is the default.
 type CircuitConfig struct {
 	Failures    int           // errors in a row that open it; 0 means 3

@@ -86,7 +86,7 @@ func compareCandidates(a, b Candidate) int {
 
 // explainCopy takes the price of one copy apart.
 func (p *pricing) explainCopy(m *modelCopies, i int) Candidate {
-	c := p.candidate(m, i)
+	c := p.candidate(m, i, Infinite)
 	out := Candidate{PipelineID: m.pipes[i].ID, Usable: c.obstacle == noObstacle}
 	if !out.Usable {
 		rejection := p.rejection(m, &c)
@@ -143,6 +143,8 @@ func (p *pricing) verdict(c, winner *Candidate) string {
 		return "chosen to find out about a node"
 	case c.Chosen:
 		return "chosen"
+	case c.Assembled && p.policy.onlyBroken():
+		return "not taken while a copy can be used"
 	case c.Cost > winner.Cost:
 		return fmt.Sprintf("%s dearer than %s", c.Cost-winner.Cost, name)
 	case c.Assembled && c.Cost < winner.Cost:

@@ -2,6 +2,7 @@ package swarm
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 )
@@ -48,6 +49,18 @@ type heldRange struct {
 // NodeState.Served speaks of; with "" that list is ignored.
 func NewFleet(base string) *Fleet {
 	return &Fleet{base: base, ids: map[string]int32{}, models: map[string]int32{}}
+}
+
+// FleetFromState returns a fleet that has just observed every sample of the
+// state; the base model is the plan's.
+func FleetFromState(st State, now time.Time) (*Fleet, error) {
+	f := NewFleet(st.base())
+	for _, id := range slices.Sorted(maps.Keys(st.Nodes)) {
+		if err := f.Observe(st.Nodes[id], now); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
 }
 
 // index finds a node, or adds it: alive, unmeasured, holding nothing known.

@@ -59,8 +59,11 @@ func (r LayerRange) String() string {
 	return strconv.Itoa(r.First) + "-" + strconv.Itoa(r.Last)
 }
 
-// MarshalJSON writes the pair [first, last].
+// MarshalJSON writes the pair [first, last], null for an unstated range.
 func (r LayerRange) MarshalJSON() ([]byte, error) {
+	if !r.Stated() {
+		return []byte("null"), nil
+	}
 	return json.Marshal([2]int{r.First, r.Last})
 }
 

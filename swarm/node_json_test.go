@@ -97,6 +97,12 @@ func TestLayerRangeJSON(t *testing.T) {
 	}
 }
 
+func TestUnstatedRangeJSON(t *testing.T) {
+	if data, err := json.Marshal(Unstated()); err != nil || string(data) != "null" {
+		t.Errorf("an unstated range is written as %s, %v, want null", data, err)
+	}
+}
+
 func TestStageJSON(t *testing.T) {
 	for text, want := range map[string]Stage{
 		`{"node":"a","layers":[0,0]}`: {"a", Layers(0, 0)},

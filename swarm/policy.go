@@ -47,10 +47,11 @@ const (
 type AssembleMode int
 
 const (
-	// AssembleCheaper assembles when no copy lives, and when a chain is
-	// cheaper than the best copy by the margin.
+	// AssembleCheaper assembles when no copy can be used, and when a chain is
+	// cheaper than the best copy by the margin. Looking for it prices every
+	// node; with TwoChoices, whose point is not to, it is AssembleBroken.
 	AssembleCheaper AssembleMode = iota
-	// AssembleBroken assembles only when no copy lives.
+	// AssembleBroken assembles only when no copy can be used.
 	AssembleBroken
 	// AssembleNever takes whole copies or nothing.
 	AssembleNever
@@ -100,6 +101,11 @@ func (p Policy) Validate() error {
 		return fmt.Errorf("staleness limits %v, %v are below zero: %w", p.StaleAfter, p.StaleHalf, ErrInvalid)
 	}
 	return nil
+}
+
+// onlyBroken reports whether chains are left alone while a copy can be used.
+func (p *Policy) onlyBroken() bool {
+	return p.Assemble == AssembleBroken || p.Choice == TwoChoices
 }
 
 // withDefaults fills in what was left at zero.

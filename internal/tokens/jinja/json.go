@@ -155,8 +155,8 @@ func (w *jsonWriter) value(v Value, depth int) error {
 	if err := w.e.step(1); err != nil {
 		return err
 	}
-	if w.b.len() > w.e.limits.Output {
-		return fmt.Errorf("%w: JSON of more than %d bytes", ErrLimit, w.e.limits.Output)
+	if err := w.e.fits(w.b.len()); err != nil {
+		return err
 	}
 	if depth > maxJSONDepth*2 {
 		return fmt.Errorf("%w: JSON of %d levels", ErrLimit, depth)

@@ -66,10 +66,18 @@ func (b *budget) step(n int) error {
 	return nil
 }
 
-// build is paid before a string of n bytes is made.
-func (b *budget) build(n int) error {
+// fits checks the size of a string that grows bit by bit.
+func (b *budget) fits(n int) error {
 	if n > b.limits.Output {
 		return fmt.Errorf("%w: a text of %d bytes, at most %d", ErrLimit, n, b.limits.Output)
+	}
+	return nil
+}
+
+// build is paid before n bytes of a string are made, or read at length.
+func (b *budget) build(n int) error {
+	if err := b.fits(n); err != nil {
+		return err
 	}
 	b.work += n
 	if b.work > b.limits.Work {

@@ -262,7 +262,10 @@ func (e *evaluator) joinAll(sep Text, args []Value) (Value, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := e.build(b.len() + len(sep.S) + len(t.S)); err != nil {
+		if err := e.fits(b.len() + len(sep.S) + len(t.S)); err != nil {
+			return nil, err
+		}
+		if err := e.build(len(sep.S) + len(t.S)); err != nil {
 			return nil, err
 		}
 		if i > 0 {

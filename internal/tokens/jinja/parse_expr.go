@@ -219,12 +219,12 @@ func (p *parser) filterCall(of expr) (*filtering, error) {
 
 func (p *parser) test(of expr) (expr, error) {
 	t := &isTest{pos: p.line(), of: of, not: p.takeName("not")}
-	l := p.next()
+	l := p.peek()
 	t.name = l.text
 	if l.kind != kName || tests[t.name] == nil {
-		p.i--
 		return nil, p.fail("unsupported test %s", p.describe())
 	}
+	p.next()
 	var err error
 	switch l := p.peek(); {
 	case l.kind == kOp && l.text == "(":
@@ -348,7 +348,7 @@ func (p *parser) arguments() (a arguments, err error) {
 }
 
 func (p *parser) primary() (expr, error) {
-	at := p.line()
+	at, begin := p.line(), p.i
 	switch l := p.next(); l.kind {
 	case kName:
 		if v, ok := constants[l.text]; ok {
@@ -380,9 +380,7 @@ func (p *parser) primary() (expr, error) {
 			return p.dict(at)
 		}
 	}
-	if p.in[p.i].kind != kEOF {
-		p.i--
-	}
+	p.i = begin
 	return nil, p.fail("expected an expression, found %s", p.describe())
 }
 

@@ -1,6 +1,9 @@
 package jinja
 
-import "strings"
+import (
+	"sort"
+	"strings"
+)
 
 // Mark says where text comes from. 0 is the template or its owner; what the
 // others mean is up to the caller, greater ones being less trusted.
@@ -35,10 +38,13 @@ func Marked(s string, m Mark) Text {
 // slice returns bytes i to j with their marks.
 func (t Text) slice(i, j int) Text {
 	out := Text{S: t.S[i:j]}
-	for _, s := range t.Spans {
-		if a, b := max(s.Start, i), min(s.End, j); a < b {
-			out.Spans = append(out.Spans, Span{a - i, b - i, s.Mark})
+	first := sort.Search(len(t.Spans), func(k int) bool { return t.Spans[k].End > i })
+	for _, s := range t.Spans[first:] {
+		a, b := max(s.Start, i), min(s.End, j)
+		if a >= b {
+			break
 		}
+		out.Spans = append(out.Spans, Span{a - i, b - i, s.Mark})
 	}
 	return out
 }

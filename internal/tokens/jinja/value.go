@@ -162,8 +162,10 @@ func (e *evaluator) equal(a, b Value) (bool, error) {
 		}
 		return true, nil
 	case *Dict:
-		b, ok := b.(*Dict)
-		return ok && e.sameEntries(a, b), nil
+		if b, ok := b.(*Dict); ok {
+			return e.sameEntries(a, b)
+		}
+		return false, nil
 	case *namespace:
 		b, ok := b.(*namespace)
 		return ok && a == b, nil
@@ -171,20 +173,20 @@ func (e *evaluator) equal(a, b Value) (bool, error) {
 	return false, nil
 }
 
-func (e *evaluator) sameEntries(a, b *Dict) bool {
+func (e *evaluator) sameEntries(a, b *Dict) (bool, error) {
 	if a.Len() != b.Len() {
-		return false
+		return false, nil
 	}
 	for _, k := range a.keys {
 		other, ok := b.Get(k.S)
 		if !ok {
-			return false
+			return false, nil
 		}
 		if same, err := e.equal(a.values[k.S], other); !same || err != nil {
-			return false
+			return false, err
 		}
 	}
-	return true
+	return true, nil
 }
 
 // less is Python's <, for numbers, strings and lists of them.
@@ -232,7 +234,7 @@ func (e *evaluator) repr(b *textBuilder, v Value) error {
 	if err := e.step(1); err != nil {
 		return err
 	}
-	if err := e.build(b.len()); err != nil {
+	if err := e.fits(b.len()); err != nil {
 		return err
 	}
 	switch v := v.(type) {

@@ -201,15 +201,9 @@ func (c *chains) compare(a, b tail) int {
 			return d
 		}
 	}
-	if d := cmp.Compare(b.ext, a.ext); d != 0 {
-		return d
-	}
-	for x, y := a.next, b.next; x != y; x, y = c.heads[x].best.next, c.heads[y].best.next {
-		if d := cmp.Compare(c.heads[y].best.ext, c.heads[x].best.ext); d != 0 {
-			return d
-		}
-	}
-	return 0
+	// As many layers for the stage in hand lead to the same boundary, and so to
+	// the same head: nothing further can differ.
+	return cmp.Compare(b.ext, a.ext)
 }
 
 // stages reads the route off, beginning at a head at the start of the window.

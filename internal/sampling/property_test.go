@@ -212,7 +212,7 @@ func TestTinyDifferencesHardlyEverChangeTheDraw(t *testing.T) {
 // Frequencies over positions, and over seeds, follow the softmax.
 func TestFrequenciesFollowTheSoftmax(t *testing.T) {
 	logits := []float32{2, 1, 0.5, 0, -0.5, -1, -2, 1}
-	const draws = 200_000
+	const draws = 60_000
 	for _, temperature := range []float64{0.5, 1, 1.7} {
 		expected := make([]float64, len(logits))
 		sum := 0.0
@@ -246,7 +246,7 @@ func TestFrequenciesFollowTheSoftmax(t *testing.T) {
 // Draws at neighbouring positions, and of neighbouring seeds, are independent.
 func TestNeighbouringDrawsAreIndependent(t *testing.T) {
 	logits := make([]float32, 4)
-	const draws = 160_000
+	const draws = 64_000
 	for name, pair := range map[string]func(i int) (a, b noise){
 		"positions": func(i int) (a, b noise) { return newNoise(3, 2*i), newNoise(3, 2*i+1) },
 		"seeds":     func(i int) (a, b noise) { return newNoise(uint64(2*i), 9), newNoise(uint64(2*i+1), 9) },

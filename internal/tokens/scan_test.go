@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -51,7 +52,7 @@ func TestScannersEqualPatterns(t *testing.T) {
 		for _, text := range oracleTexts(t) {
 			checkSplit(t, name, both, text)
 		}
-		for range 3000 {
+		for range 1000 {
 			text := make([]rune, r.IntN(14))
 			for i := range text {
 				text[i] = alphabet[r.IntN(len(alphabet))]
@@ -61,22 +62,16 @@ func TestScannersEqualPatterns(t *testing.T) {
 	}
 }
 
-// Every character is of the same kind for scanner and patterns, alone and
-// between others.
-func TestScannersClassEveryCharacter(t *testing.T) {
+// Characters are of the same kind for scanner and patterns, alone and between
+// others: all of the first blocks, samples of the rest.
+func TestScannersClassCharacters(t *testing.T) {
 	splitters := bothSplitters(t)
 	for r := rune(0); r <= 0x1ffff; r++ {
-		if !utf8.ValidRune(r) {
+		if !utf8.ValidRune(r) || r > 0x600 && r%41 != 0 && !unicode.IsSpace(r) {
 			continue
 		}
-		if r > 0x3000 && r < 0xa000 && r%64 != 0 { // thousands of equal ideographs
-			continue
-		}
-		for name, both := range splitters {
-			if r > 0x3000 && name != "tekken" && name != "llama-bpe" {
-				continue
-			}
-			checkSplit(t, name, both, "a"+string(r)+"B1 "+string(r)+string(r)+".\n")
+		for _, name := range []string{"llama-bpe", "tekken", "gpt-2"} {
+			checkSplit(t, name, splitters[name], "a"+string(r)+"B1 "+string(r)+string(r)+".\n")
 		}
 		if t.Failed() {
 			t.Fatalf("at U+%04X", r)

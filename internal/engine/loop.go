@@ -234,12 +234,15 @@ func finite(v []float32) bool {
 
 // commitLocked hands a pass's results to its sessions.
 func (c *core) commitLocked(g *group, p *pass, picks []pick, bad []bool, err error, took time.Duration, end time.Time) {
-	waiting := len(g.queue) - len(picks)
+	waiting, streams := len(g.queue)-len(picks), 0
 	at, w := 0, p.outWidth()
 	for i, k := range picks {
 		st, s := k.st, k.st.s
 		s.running = false
 		outs := st.outs(k.n) * w
+		if st.rows == 1 {
+			streams++
+		}
 		switch {
 		case err != nil:
 			c.finishLocked(st, err)
@@ -256,7 +259,7 @@ func (c *core) commitLocked(g *group, p *pass, picks []pick, bad []bool, err err
 		}
 	}
 	if err == nil {
-		g.timing.record(p.rows(), len(picks), took, end)
+		g.timing.record(p.rows(), len(picks), streams, took, end)
 		g.timing.partners = min(g.users, waiting+len(picks))
 		c.stats.Passes++
 		c.stats.Rows += uint64(p.rows())

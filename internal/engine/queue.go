@@ -80,7 +80,7 @@ func (gs *groups) pick(now time.Time) (*group, time.Duration) {
 func (gs *groups) streaming(now time.Time) bool {
 	const recent = 500 * time.Millisecond
 	return slices.ContainsFunc(gs.list, func(g *group) bool {
-		return g.users > 0 && now.Sub(g.timing.lastDecode) < recent ||
+		return g.users > 0 && now.Sub(g.timing.lastStream) < recent ||
 			slices.ContainsFunc(g.queue, func(st *step) bool { return st.left() == 1 })
 	})
 }

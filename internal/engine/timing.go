@@ -8,7 +8,7 @@ type timing struct {
 	decode       time.Duration // moving average of a pass with one row per session
 	perRow       time.Duration // moving average per row of passes with long inputs
 	batch        float64       // moving average of rows in decoding passes
-	lastDecode   time.Time     // end of the last decoding pass
+	lastStream   time.Time     // end of the last pass with a step of one row
 
 	// Gathering: after a pass, its sessions send their next tokens within a
 	// short time of each other. Starting with the first would split them into
@@ -27,14 +27,17 @@ const (
 	longPass     = 8                    // rows from which a pass says something about long inputs
 )
 
-// record takes a pass into account.
-func (t *timing) record(rows, sessions int, took time.Duration, end time.Time) {
+// record takes a pass into account; streams of its sessions had a step of one
+// row.
+func (t *timing) record(rows, sessions, streams int, took time.Duration, end time.Time) {
 	t.passes++
 	t.rows += uint64(rows)
 	t.lastEnd = end
+	if streams > 0 {
+		t.lastStream = end
+	}
 	if rows == sessions {
 		t.decode = average(t.decode, took)
-		t.lastDecode = end
 		if t.batch == 0 {
 			t.batch = float64(rows)
 		}
@@ -90,8 +93,11 @@ func (t *timing) chunk(target time.Duration, streaming bool, most int) int {
 	if !streaming {
 		target *= patience
 	}
-	if t.perRow == 0 {
-		return min(unmeasured, most)
+	switch {
+	case t.perRow > 0:
+		return min(most, max(least, int(target/t.perRow)))
+	case t.decode > 0: // a row more costs less than a pass of its own
+		return min(most, unmeasured, max(least, int(target/t.decode)))
 	}
-	return min(most, max(least, int(target/t.perRow)))
+	return min(unmeasured, most)
 }

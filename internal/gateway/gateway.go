@@ -46,6 +46,7 @@ type Gateway struct {
 	runner   *answer.Runner
 	chaos    armory
 	mux      http.Handler
+	settling sync.WaitGroup // generations whose clients have all they asked for
 	plan     atomic.Pointer[control.PlanDocument]
 
 	counts struct {
@@ -243,5 +244,6 @@ func (g *Gateway) Serve(ctx context.Context, l net.Listener) error {
 		_ = srv.Close()
 	}
 	<-done
+	g.settling.Wait()
 	return nil
 }

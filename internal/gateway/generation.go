@@ -24,6 +24,7 @@ type generation struct {
 	pieces  chan piece
 	wg      sync.WaitGroup
 	cancel  context.CancelFunc
+	keep    func() bool // lets the choices outlive the request
 }
 
 // wish is what a request asks to be generated, whatever its shape was.
@@ -47,8 +48,12 @@ func (g *Gateway) begin(ctx context.Context, w wish) (*generation, error) {
 	if fault != nil {
 		return nil, fault
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	gen := &generation{id: w.id, created: time.Now(), model: w.model, prompt: w.prompt, pieces: make(chan piece, len(w.params)), cancel: cancel}
+	request := ctx
+	ctx, cancel := context.WithCancel(context.WithoutCancel(request))
+	gen := &generation{
+		id: w.id, created: time.Now(), model: w.model, prompt: w.prompt, pieces: make(chan piece, len(w.params)),
+		cancel: cancel, keep: context.AfterFunc(request, cancel),
+	}
 	for i, params := range w.params {
 		a, err := g.runner.Start(ctx, answer.Job{
 			ID: jobID(w.id, i), Model: w.model.Record.ID, Layers: w.model.Record.Spec.Layers,
@@ -106,7 +111,14 @@ func budget(prompt int, asked *int, context int) (int, *openai.Error) {
 // close ends whatever still runs and waits for it.
 func (gen *generation) close() {
 	gen.cancel()
+	gen.settle()
+}
+
+// settle waits until all choices are done by themselves, and gives back what
+// they had.
+func (gen *generation) settle() {
 	gen.wg.Wait()
+	gen.cancel()
 	for _, c := range gen.choices {
 		c.answer.Close()
 	}

@@ -35,11 +35,19 @@ func (g *Gateway) reply(w http.ResponseWriter, r *http.Request, wish wish, strea
 	if err != nil {
 		return err
 	}
-	defer gen.close()
 	if streamed {
-		return g.replyStream(w, r, gen, words)
+		err = g.replyStream(w, r, gen, words)
+	} else {
+		err = replyWhole(w, r, gen, words)
 	}
-	return replyWhole(w, r, gen, words)
+	if err != nil {
+		gen.close()
+		return err
+	}
+	// The client has all it asked for and must not wait for the nodes to settle.
+	gen.keep()
+	g.settling.Go(gen.settle)
+	return nil
 }
 
 func replyWhole(w http.ResponseWriter, r *http.Request, gen *generation, words wording) error {
@@ -80,7 +88,7 @@ func (g *Gateway) replyStream(w http.ResponseWriter, r *http.Request, gen *gener
 			alive.Reset(keepAlive)
 		case p := <-gen.pieces:
 			if p.err != nil {
-				return g.breakStream(r, s, p.err)
+				return g.breakStream(r, s, gen, p.err)
 			}
 			if p.finish != "" {
 				open--
@@ -126,11 +134,12 @@ func sendPiece(s *stream, gen *generation, words wording, p piece, spoke *bool, 
 }
 
 // breakStream ends a stream whose answer is lost.
-func (g *Gateway) breakStream(r *http.Request, s *stream, err error) error {
+func (g *Gateway) breakStream(r *http.Request, s *stream, gen *generation, err error) error {
 	if !s.started || gone(r.Context(), err) {
 		return err
 	}
 	g.log.Error("stream broken", "because", err)
+	gen.close() // fail does not return
 	s.fail(faultOf(err))
 	return nil
 }

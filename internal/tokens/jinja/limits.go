@@ -9,8 +9,8 @@ import (
 // Limits bound one rendering. Zero values mean the defaults beside them.
 type Limits struct {
 	Steps  int // evaluated nodes and loop rounds: 1,000,000
-	Output int // bytes of the rendered text, and of any single string: 16 MiB
-	Work   int // bytes of all strings built on the way: 512 MiB
+	Output int // bytes of the rendered text, and of any single string: 8 MiB
+	Work   int // bytes of all strings built on the way: 128 MiB
 	Depth  int // nested macro calls: 32
 }
 
@@ -23,8 +23,8 @@ const (
 
 const (
 	defaultSteps  = 1_000_000
-	defaultOutput = 16 << 20
-	defaultWork   = 512 << 20
+	defaultOutput = 8 << 20
+	defaultWork   = 128 << 20
 	defaultDepth  = 32
 )
 

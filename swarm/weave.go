@@ -93,9 +93,9 @@ func (w *weave) cut(window LayerRange) {
 func (w *weave) solve(window LayerRange) bool {
 	w.cut(window)
 	segments, n := len(w.cuts)-1, len(w.strands)
-	w.run = append(w.run[:0], make([]run, n)...)
-	w.stays = append(w.stays[:0], make([]bool, n*segments)...)
-	w.start = append(w.start[:0], make([]int32, segments)...)
+	w.run = reuse(w.run, n)
+	w.stays = reuse(w.stays, n*segments)
+	w.start = reuse(w.start, segments)
 	for i := range w.strands {
 		w.strands[i].at = len(w.strands[i].held) - 1
 	}
@@ -108,6 +108,13 @@ func (w *weave) solve(window LayerRange) bool {
 	}
 	w.cost = after.cost
 	return true
+}
+
+// reuse returns n zeroes in the memory of s, if that is large enough.
+func reuse[T any](s []T, n int) []T {
+	s = slices.Grow(s[:0], n)[:n]
+	clear(s)
+	return s
 }
 
 // segment extends every way to the end by one segment to the front. After is

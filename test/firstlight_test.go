@@ -5,6 +5,7 @@ package test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"regexp"
@@ -209,7 +210,7 @@ func checkCounters(t *testing.T, s *harness.Swarm) {
 	for name, more := range map[string]map[string]any{
 		"ended by the model": {}, "ended by the limit": {"max_tokens": 30}, "ended by a stop string": {"stop": "lantern"},
 	} {
-		before := tokensOf(s)
+		before := steady(s)
 		a := s.AskWith(t, harness.Story, more)
 		on := nodesOf(a.Header.Get("X-Hecate-Route"))
 		want := int64(a.Usage.PromptTokens + a.Usage.CompletionTokens)
@@ -224,6 +225,18 @@ func checkCounters(t *testing.T, s *harness.Swarm) {
 			return true
 		})
 	}
+}
+
+// steady is what the nodes have computed, once all they did is reported.
+func steady(s *harness.Swarm) map[string]int64 {
+	last, since := tokensOf(s), time.Now()
+	s.Await("the counters stand still", 10*time.Second, func() bool {
+		if now := tokensOf(s); !maps.Equal(now, last) {
+			last, since = now, time.Now()
+		}
+		return time.Since(since) > reportDelay
+	})
+	return last
 }
 
 func tokensOf(s *harness.Swarm) map[string]int64 {

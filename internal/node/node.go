@@ -84,6 +84,7 @@ func (n *Node) build() (err error) {
 		return fmt.Errorf("listen for the data plane: %w", err)
 	}
 	n.server = NewServer(n.engine, engine.Class(), n.log)
+	n.server.changed = n.member.Changed
 	if n.cfg.AllowChaos {
 		hole := NewHole(n.listener)
 		n.listener = hole

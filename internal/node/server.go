@@ -23,6 +23,7 @@ type Server struct {
 	gauge     *gauge
 	keeper    *keeper
 	log       *slog.Logger
+	changed   func() // told when a stage began or ended; nil: nobody is
 }
 
 // NewServer makes a server. allowChaos lets gateways arm failures.
@@ -36,6 +37,8 @@ func (s *Server) Close() { s.keeper.close() }
 // Handle serves one session of the data plane: one stage of one answer.
 func (s *Server) Handle(ctx context.Context, sess pool.Session) {
 	s.gauge.opened()
+	s.tell()
+	defer s.tell()
 	key, r, err := s.accept(ctx, sess)
 	if err != nil {
 		s.refuse(ctx, sess, err)
@@ -53,6 +56,12 @@ func (s *Server) Handle(ctx context.Context, sess pool.Session) {
 		s.log.Info("stage kept for a reconnect", "job", r.open.Session, "layers", fmt.Sprintf("%d-%d", r.open.First, r.open.Last), "because", sess.Err())
 		s.keeper.keep(key, r)
 		s.gauge.closed(nil)
+	}
+}
+
+func (s *Server) tell() {
+	if s.changed != nil {
+		s.changed()
 	}
 }
 

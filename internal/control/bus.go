@@ -36,12 +36,17 @@ type Bus interface {
 const subjectRoot = "hecate.v1"
 
 // HealthSubject is where a node publishes its Health.
-func HealthSubject(node string) string {
-	return subjectRoot + ".node." + EscapeElement(node) + ".health"
-}
+func HealthSubject(node string) string { return HealthOf(EscapeElement(node)) }
 
 // CommandSubject is where a node answers commands.
-func CommandSubject(node string) string { return subjectRoot + ".node." + EscapeElement(node) + ".cmd" }
+func CommandSubject(node string) string { return CommandOf(EscapeElement(node)) }
+
+// HealthOf is the health subject of an escaped node name, or of a pattern or
+// template that stands for one.
+func HealthOf(element string) string { return subjectRoot + ".node." + element + ".health" }
+
+// CommandOf is the same for commands.
+func CommandOf(element string) string { return subjectRoot + ".node." + element + ".cmd" }
 
 // AllHealth is the pattern of every node's health.
 const AllHealth = subjectRoot + ".node.*.health"

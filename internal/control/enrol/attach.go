@@ -38,13 +38,18 @@ func (s *Server) attach(r *http.Request, in AttachRequest) (Attached, error) {
 	observed := remoteIP(r)
 	in.Profile.ID = id.Name
 	in.Profile.Endpoints = substitute(in.Profile.Endpoints, observed)
+	token, err := s.cfg.BusToken(id.Name, in.BusKey)
+	if err != nil {
+		return Attached{}, fmt.Errorf("%w: %w", ErrBad, err)
+	}
 	rec, err := s.register(r.Context(), id.Name, key, in)
 	if err != nil {
 		return Attached{}, err
 	}
 	return Attached{
 		Incarnation: rec.Incarnation, Desired: rec.Desired,
-		Bus: s.cfg.BusServers(seen(r)), Gateways: s.cfg.Gateways(seen(r)), Observed: observed.String(),
+		Bus: s.cfg.BusServers(seen(r)), BusToken: token, BusTrust: s.cfg.BusTrust,
+		Gateways: s.cfg.Gateways(seen(r)), Observed: observed.String(),
 	}, nil
 }
 

@@ -55,6 +55,7 @@ func newEndpoint(t *testing.T) *endpoint {
 		Authority: a, Store: e.store, Bus: e.bus,
 		BusServers: func(net.Addr) []string { return []string{"127.0.0.1:4222"} },
 		Gateways:   func(seen net.Addr) []string { return []string{seen.String()} },
+		BusToken:   func(node, key string) (string, error) { return "token of " + node + " for " + key, nil },
 	})}
 	listener, err := tls.Listen("tcp", "127.0.0.1:0", credentials.OpenServer())
 	if err != nil {
@@ -95,7 +96,7 @@ func (e *endpoint) record(t *testing.T, id string) *control.NodeRecord {
 
 func someStart(instance string) AttachRequest {
 	return AttachRequest{
-		Instance: instance, Host: "h", PID: 1,
+		Instance: instance, Host: "h", PID: 1, BusKey: "Ukey",
 		Profile: swarm.NodeProfile{MemoryBytes: 1 << 30, Score: 1, Endpoints: []string{"0.0.0.0:7000"}},
 	}
 }
@@ -259,7 +260,8 @@ func TestAttachGivesIncarnationsAndAddresses(t *testing.T) {
 		return at
 	}
 	at := attach("one", 1)
-	if len(at.Bus) != 1 || at.Gateways[0] != e.address || at.Desired != control.DesiredActive || at.Observed != "127.0.0.1" {
+	if len(at.Bus) != 1 || at.Gateways[0] != e.address || at.Desired != control.DesiredActive || at.Observed != "127.0.0.1" ||
+		at.BusToken != "token of mini for Ukey" {
 		t.Errorf("attached: %+v", at)
 	}
 	attach("one", 1)

@@ -85,15 +85,19 @@ type AttachRequest struct {
 	Exactness string            `json:"exactness,omitempty"`
 	Host      string            `json:"host"`
 	PID       int               `json:"pid"`
+	// BusKey is the process's public key on the control plane (U...).
+	BusKey string `json:"bus_key"`
 }
 
 // Attached is what a node needs to work.
 type Attached struct {
 	Incarnation uint64          `json:"incarnation"`
 	Desired     control.Desired `json:"desired"`
-	Bus         []string        `json:"bus"`      // the control plane's servers, host:port
-	Gateways    []string        `json:"gateways"` // enrolment endpoints, host:port
-	Observed    string          `json:"observed"` // the node's address as the gateway sees it
+	Bus         []string        `json:"bus"`                 // the control plane's servers, host:port
+	BusToken    string          `json:"bus_token"`           // what BusKey may do there, for about a day
+	BusTrust    []byte          `json:"bus_trust,omitempty"` // PEM: the servers' authority, when it is not the swarm's
+	Gateways    []string        `json:"gateways"`            // enrolment endpoints, host:port
+	Observed    string          `json:"observed"`            // the node's address as the gateway sees it
 }
 
 type refusal struct {

@@ -25,7 +25,10 @@ type ServerConfig struct {
 	// told; seen is the address of the gateway that the member reached.
 	BusServers func(seen net.Addr) []string
 	Gateways   func(seen net.Addr) []string
-	Log        *slog.Logger // nil: silent
+	// BusToken signs what a node's key may do on the control plane.
+	BusToken func(node, key string) (string, error)
+	BusTrust []byte       // PEM: see Attached
+	Log      *slog.Logger // nil: silent
 }
 
 // A Server answers enrolment, renewal and attachment. Serve it with the TLS

@@ -2,6 +2,8 @@ package natsbus
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -21,6 +23,10 @@ type Config struct {
 	// Servers are ip:port addresses or tls:// URLs of one NATS cluster.
 	Servers     []string
 	Credentials *identity.Credentials
+	User        *User
+	// Trust replaces the swarm's authority for servers whose certificates are
+	// of another; they are then verified by their host name.
+	Trust *x509.CertPool
 	// Replicas of each bucket, 1 to 5; 0: 1. Used by Prepare.
 	Replicas int
 	Log      *slog.Logger // nil: silent
@@ -114,11 +120,21 @@ func dial(ctx context.Context, cfg Config, c *Conn) (*nats.Conn, error) {
 	}
 }
 
+// tls trusts gateways of the swarm, or the servers of an external cluster.
+func (cfg Config) tls() *tls.Config {
+	conf := cfg.Credentials.Client(identity.RoleGateway, "")
+	if cfg.Trust != nil {
+		conf.RootCAs, conf.ServerName, conf.VerifyConnection = cfg.Trust, "", nil
+	}
+	return conf
+}
+
 func (c *Conn) options(cfg Config) []nats.Option {
 	id := cfg.Credentials.ID()
 	return []nats.Option{
 		nats.Name(id.String()),
-		nats.Secure(cfg.Credentials.Client(identity.RoleGateway, "")),
+		nats.Secure(cfg.tls()),
+		nats.UserJWT(cfg.User.login, cfg.User.sign),
 		nats.CustomInboxPrefix(InboxPrefix(id)),
 		nats.Timeout(connectTimeout),
 		nats.MaxReconnects(-1),

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +21,7 @@ import (
 type swarm struct {
 	authority *identity.Authority
 	gateway   *identity.Credentials
+	accounts  *Accounts
 	server    *Server
 	dir       string
 }
@@ -31,6 +34,9 @@ func newSwarm(t *testing.T) *swarm {
 	}
 	s := &swarm{authority: a, dir: t.TempDir()}
 	s.gateway = s.member(t, identity.RoleGateway, "gw")
+	if s.accounts, err = OpenAccounts(filepath.Join(t.TempDir(), "bus.json")); err != nil {
+		t.Fatal(err)
+	}
 	s.start(t, "127.0.0.1:0")
 	return s
 }
@@ -39,7 +45,7 @@ func (s *swarm) start(t *testing.T, listen string) {
 	t.Helper()
 	server, err := StartServer(t.Context(), ServerConfig{
 		Name: "gw", Dir: s.dir, Listen: listen,
-		TLS: s.gateway.Server(nil, identity.RoleNode, identity.RoleGateway),
+		TLS: s.gateway.Server(nil, identity.RoleNode, identity.RoleGateway), Accounts: s.accounts,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -67,12 +73,34 @@ func (s *swarm) member(t *testing.T, role identity.Role, name string) *identity.
 
 func (s *swarm) connect(t *testing.T, who *identity.Credentials) *Conn {
 	t.Helper()
-	c, err := Connect(t.Context(), Config{Servers: []string{s.server.Addr().String()}, Credentials: who})
+	c, err := Connect(t.Context(), Config{Servers: []string{s.server.Addr().String()}, Credentials: who, User: s.user(t, who.ID())})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
 	return c
+}
+
+// user is a login for an identity, as a gateway hands it out.
+func (s *swarm) user(t *testing.T, id identity.ID) *User {
+	t.Helper()
+	if id.Role == identity.RoleGateway {
+		u, err := s.accounts.GatewayUser(id.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u
+	}
+	u, err := NewUser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := s.accounts.NodeToken(id.Name, u.PublicKey(), time.Now().Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.SetToken(token)
+	return u
 }
 
 func (s *swarm) connectGateway(t *testing.T) *Conn {
@@ -256,15 +284,73 @@ func flush(t *testing.T, c *Conn) {
 }
 
 func TestStrangersAreNotAdmitted(t *testing.T) {
-	s := newSwarm(t)
-	other := newSwarm(t)
-	addr := s.server.Addr().String()
-	if _, err := Connect(t.Context(), Config{Servers: []string{addr}, Credentials: other.gateway}); err == nil {
-		t.Error("a member of another swarm was admitted")
+	s, other := newSwarm(t), newSwarm(t)
+	addr := []string{s.server.Addr().String()}
+	mini := s.member(t, identity.RoleNode, "mini")
+	late := s.user(t, mini.ID())
+	token, err := s.accounts.NodeToken("mini", late.PublicKey(), time.Now().Add(-time.Minute))
+	if err != nil {
+		t.Fatal(err)
 	}
-	if nc, err := nats.Connect("nats://" + addr); err == nil {
+	late.SetToken(token)
+	stolen := s.user(t, mini.ID())
+	victim, err := s.accounts.NodeToken("mini", s.user(t, mini.ID()).PublicKey(), time.Now().Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stolen.SetToken(victim)
+	for who, cfg := range map[string]Config{
+		"a member of another swarm":           {Servers: addr, Credentials: other.gateway, User: s.user(t, s.gateway.ID())},
+		"a user of another swarm":             {Servers: addr, Credentials: s.gateway, User: other.user(t, other.gateway.ID())},
+		"somebody with a token but no key":    {Servers: addr, Credentials: mini, User: stolen},
+		"somebody whose token has expired":    {Servers: addr, Credentials: mini, User: late},
+		"somebody who has a key but no token": {Servers: addr, Credentials: mini, User: &User{key: late.key}},
+	} {
+		if c, err := Connect(t.Context(), cfg); err == nil {
+			c.Close()
+			t.Errorf("%s was admitted", who)
+		}
+	}
+	if nc, err := nats.Connect("nats://" + addr[0]); err == nil {
 		nc.Close()
 		t.Error("somebody without a certificate was admitted")
+	}
+}
+
+func TestAKickedNodeLosesItsConnection(t *testing.T) {
+	s := newSwarm(t)
+	mini := s.connect(t, s.member(t, identity.RoleNode, "mini.lan"))
+	other := s.connect(t, s.member(t, identity.RoleNode, "other"))
+	again := mini.nextReconnect()
+	if err := s.server.Kick("mini.lan"); err != nil {
+		t.Fatal(err)
+	}
+	<-again
+	if other.nc.Stats().Reconnects != 0 {
+		t.Error("somebody else was kicked too")
+	}
+}
+
+func TestAccountsAreKept(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "bus.json")
+	first, err := OpenAccounts(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := OpenAccounts(path)
+	if err != nil || again.account != first.account || seedOf(again.node) != seedOf(first.node) || !again.Owned() {
+		t.Errorf("opened again: %v", err)
+	}
+	for what, text := range map[string]string{
+		"not JSON": "{", "no account": `{"version":1}`, "later version": `{"version":9}`,
+		"no seeds": `{"version":1,"account":"` + first.account + `"}`,
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := OpenAccounts(path); err == nil {
+			t.Errorf("%s was accepted", what)
+		}
 	}
 }
 
@@ -277,7 +363,7 @@ func TestServerSaysWhyItDoesNotStart(t *testing.T) {
 	defer taken.Close()
 	_, err = StartServer(t.Context(), ServerConfig{
 		Name: "x", Dir: t.TempDir(), Listen: taken.Addr().String(),
-		TLS: s.gateway.Server(nil, identity.RoleNode),
+		TLS: s.gateway.Server(nil, identity.RoleNode), Accounts: s.accounts,
 	})
 	if err == nil || !strings.Contains(err.Error(), "in use") {
 		t.Errorf("a port in use: %v", err)
@@ -293,7 +379,7 @@ func TestConnectObeysItsContext(t *testing.T) {
 	defer silent.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := Connect(ctx, Config{Servers: []string{silent.Addr().String()}, Credentials: s.gateway}); !errors.Is(err, context.Canceled) {
+	if _, err := Connect(ctx, Config{Servers: []string{silent.Addr().String()}, Credentials: s.gateway, User: s.user(t, s.gateway.ID())}); !errors.Is(err, context.Canceled) {
 		t.Errorf("connect: %v", err)
 	}
 }

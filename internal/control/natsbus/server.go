@@ -10,7 +10,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nats-io/jwt/v2"
 	"github.com/nats-io/nats-server/v2/server"
+
+	"hecate/internal/control"
 )
 
 // ServerConfig says how the embedded server runs.
@@ -23,7 +26,9 @@ type ServerConfig struct {
 	Listen string
 	// TLS admits the swarm's members (see identity.Credentials.Server).
 	TLS *tls.Config
-	Log *slog.Logger // nil: silent
+	// Accounts say what each member may do; they must be Owned.
+	Accounts *Accounts
+	Log      *slog.Logger // nil: silent
 }
 
 const (
@@ -90,8 +95,12 @@ func (cfg *ServerConfig) options() (*server.Options, error) {
 	if cfg.Listen == "" {
 		cfg.Listen = "127.0.0.1:0"
 	}
-	if cfg.TLS == nil || cfg.Dir == "" {
-		return nil, errors.New("the control plane's server needs TLS and a folder")
+	if cfg.TLS == nil || cfg.Dir == "" || cfg.Accounts == nil || !cfg.Accounts.Owned() {
+		return nil, errors.New("the control plane's server needs TLS, a folder and accounts of its own")
+	}
+	opts := &server.Options{}
+	if err := cfg.Accounts.configure(opts); err != nil {
+		return nil, err
 	}
 	addr, err := net.ResolveTCPAddr("tcp", cfg.Listen)
 	if err != nil {
@@ -104,25 +113,61 @@ func (cfg *ServerConfig) options() (*server.Options, error) {
 	if port == 0 {
 		port = server.RANDOM_PORT
 	}
-	return &server.Options{
-		ServerName:                 cfg.Name,
-		Host:                       host,
-		Port:                       port,
-		NoSigs:                     true, // signals belong to the program
-		NoLog:                      true,
-		TLS:                        true,
-		TLSVerify:                  true,
-		TLSConfig:                  cfg.TLS,
-		TLSTimeout:                 tlsTimeout,
-		AuthTimeout:                tlsTimeout + 2,
-		CustomClientAuthentication: certificateAuth{},
-		JetStream:                  true,
-		StoreDir:                   cfg.Dir,
-		SyncAlways:                 true, // an acknowledged write survives a power cut
-		JetStreamMaxMemory:         maxMemory,
-		JetStreamMaxStore:          maxStore,
-		MaxPayload:                 maxPayload,
-	}, nil
+	opts.ServerName = cfg.Name
+	opts.Host, opts.Port = host, port
+	opts.NoSigs, opts.NoLog = true, true // signals and logs belong to the program
+	opts.TLS, opts.TLSVerify, opts.TLSConfig = true, true, cfg.TLS
+	opts.TLSTimeout, opts.AuthTimeout = tlsTimeout, tlsTimeout+2
+	opts.JetStream, opts.StoreDir = true, cfg.Dir
+	opts.SyncAlways = true // an acknowledged write survives a power cut
+	opts.JetStreamMaxMemory, opts.JetStreamMaxStore = maxMemory, maxStore
+	opts.MaxPayload = maxPayload
+	return opts, nil
+}
+
+// configure makes a server trust these accounts and no others.
+func (a *Accounts) configure(opts *server.Options) error {
+	operator, err := a.operatorToken()
+	if err != nil {
+		return err
+	}
+	claims, err := jwt.DecodeOperatorClaims(operator)
+	if err != nil {
+		return fmt.Errorf("reading our own operator: %w", err)
+	}
+	account, err := a.accountToken()
+	if err != nil {
+		return err
+	}
+	system, err := a.systemToken()
+	if err != nil {
+		return err
+	}
+	resolver := &server.MemAccResolver{}
+	if err := errors.Join(resolver.Store(a.account, account), resolver.Store(publicOf(a.system), system)); err != nil {
+		return fmt.Errorf("storing the accounts: %w", err)
+	}
+	opts.TrustedOperators = []*jwt.OperatorClaims{claims}
+	opts.SystemAccount = publicOf(a.system)
+	opts.AccountResolver = resolver
+	return nil
+}
+
+// Kick ends a node's connections. It keeps it out only if the TLS
+// configuration no longer admits it.
+func (s *Server) Kick(node string) error {
+	const all = 1 << 20
+	conns, err := s.ns.Connz(&server.ConnzOptions{Username: true, Limit: all})
+	if err != nil {
+		return fmt.Errorf("looking for the connections of node %s: %w", node, err)
+	}
+	for _, c := range conns.Conns {
+		claims, decodeErr := jwt.DecodeUserClaims(c.JWT)
+		if decodeErr == nil && claims.Name == control.EscapeElement(node) {
+			err = errors.Join(err, s.ns.DisconnectClientByID(c.Cid))
+		}
+	}
+	return err
 }
 
 // Addr is where the server listens.

@@ -65,6 +65,7 @@ type Gateway struct {
 	authority   *identity.Authority
 	key         *ecdsa.PrivateKey
 	credentials *identity.Credentials
+	accounts    *natsbus.Accounts
 	server      *natsbus.Server
 	conn        *natsbus.Conn
 	membership  *control.Membership
@@ -121,6 +122,14 @@ func (g *Gateway) issue(context.Context) ([]*x509.Certificate, error) {
 }
 
 func (g *Gateway) openBus(ctx context.Context) error {
+	var err error
+	if g.accounts, err = natsbus.OpenAccounts(filepath.Join(g.cfg.Dir, "authority", "bus.json")); err != nil {
+		return err
+	}
+	user, err := g.accounts.GatewayUser(g.cfg.Name)
+	if err != nil {
+		return err
+	}
 	remembered := loadPorts(g.cfg.Dir)
 	listen, err := remembered.pick("bus", g.cfg.Bus)
 	if err != nil {
@@ -128,14 +137,14 @@ func (g *Gateway) openBus(ctx context.Context) error {
 	}
 	g.server, err = natsbus.StartServer(ctx, natsbus.ServerConfig{
 		Name: g.cfg.Name, Dir: filepath.Join(g.cfg.Dir, "nats"), Listen: listen, Log: g.cfg.Log,
-		TLS: g.credentials.Server(g.admit, identity.RoleNode, identity.RoleGateway),
+		TLS: g.credentials.Server(g.admit, identity.RoleNode, identity.RoleGateway), Accounts: g.accounts,
 	})
 	if err != nil {
 		return err
 	}
 	remembered.keep("bus", g.server.Addr())
 	g.conn, err = natsbus.Connect(ctx, natsbus.Config{
-		Servers: advertised(g.server.Addr(), nil, nil), Credentials: g.credentials, Log: g.cfg.Log,
+		Servers: advertised(g.server.Addr(), nil, nil), Credentials: g.credentials, User: user, Log: g.cfg.Log,
 	})
 	if err != nil {
 		return err
@@ -173,6 +182,9 @@ func (g *Gateway) openEnrolment(context.Context) error {
 			Authority: g.authority, Store: g.conn, Bus: g.conn, Log: g.cfg.Log,
 			BusServers: func(seen net.Addr) []string { return advertised(g.server.Addr(), g.cfg.Advertise, seen) },
 			Gateways:   func(seen net.Addr) []string { return advertised(g.join.Addr(), g.cfg.Advertise, seen) },
+			BusToken: func(node, key string) (string, error) {
+				return g.accounts.NodeToken(node, key, time.Now().Add(identity.CertificateLife))
+			},
 		}),
 		// A request is a few kilobytes: who needs longer holds a socket.
 		ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 30 * time.Second,

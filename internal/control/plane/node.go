@@ -39,6 +39,7 @@ type Node struct {
 	lock      *FolderLock
 	enrolment *enrol.Enrolment
 	instance  string
+	user      *natsbus.User
 	mu        struct {
 		sync.Mutex
 		reporter *control.Reporter // nil before it was attached
@@ -58,11 +59,15 @@ func OpenNode(ctx context.Context, cfg NodeConfig) (*Node, error) {
 	if err == nil && cfg.Name != "" && cfg.Name != e.Name() {
 		err = fmt.Errorf("%s is enrolled as %q, not as %q: use another data folder for another node", cfg.Dir, e.Name(), cfg.Name)
 	}
+	var user *natsbus.User
+	if err == nil {
+		user, err = natsbus.NewUser()
+	}
 	if err != nil {
 		lock.Release()
 		return nil, err
 	}
-	return &Node{cfg: cfg, lock: lock, enrolment: e, instance: rand.Text()}, nil
+	return &Node{cfg: cfg, lock: lock, enrolment: e, instance: rand.Text(), user: user}, nil
 }
 
 func openEnrolment(ctx context.Context, cfg NodeConfig) (*enrol.Enrolment, error) {
@@ -140,10 +145,15 @@ func (n *Node) Run(ctx context.Context, duty Duty) error {
 	tasks.Go(func() {
 		n.Credentials().KeepFresh(ctx, func(ctx context.Context) ([]*x509.Certificate, error) {
 			chain, err := n.enrolment.Renew(ctx)
-			if err == nil {
-				wake(renewed)
+			if err != nil {
+				return nil, err
 			}
-			return chain, err
+			// The login on the control plane lives as long as the certificate.
+			if _, err := n.attach(ctx, duty); err != nil {
+				return nil, err
+			}
+			wake(renewed)
+			return chain, nil
 		}, func(err error) { n.cfg.Log.Error("certificate", "error", err) })
 	})
 	s := &service{node: n, duty: duty, renewed: renewed}
@@ -247,18 +257,45 @@ func (s *service) connectOnce(ctx context.Context) (*natsbus.Conn, error) {
 		return nil, err
 	}
 	s.attached = attached
+	trust, err := trustOf(attached)
+	if err != nil {
+		return nil, err
+	}
 	return natsbus.Connect(ctx, natsbus.Config{
-		Servers: attached.Bus, Credentials: s.node.Credentials(), Log: s.node.cfg.Log,
+		Servers: attached.Bus, Credentials: s.node.Credentials(), User: s.node.user, Trust: trust, Log: s.node.cfg.Log,
 	})
 }
 
+// trustOf is whom to trust as a server of the control plane; nil: the swarm's
+// own authority.
+func trustOf(a enrol.Attached) (*x509.CertPool, error) {
+	if len(a.BusTrust) == 0 {
+		return nil, nil
+	}
+	return poolOf(a.BusTrust)
+}
+
+func poolOf(pem []byte) (*x509.CertPool, error) {
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, errors.New("the authority of the control plane's servers: no certificate in it")
+	}
+	return pool, nil
+}
+
+// attach tells the gateway what this node is, and takes the token with which
+// it logs in.
 func (n *Node) attach(ctx context.Context, duty Duty) (enrol.Attached, error) {
 	in := duty.Profile()
-	in.Instance, in.PID = n.instance, os.Getpid()
+	in.Instance, in.PID, in.BusKey = n.instance, os.Getpid(), n.user.PublicKey()
 	if host, err := os.Hostname(); err == nil {
 		in.Host = host
 	}
-	return n.enrolment.Attach(ctx, in)
+	attached, err := n.enrolment.Attach(ctx, in)
+	if err == nil {
+		n.user.SetToken(attached.BusToken)
+	}
+	return attached, err
 }
 
 // reporterFor keeps one reporter per incarnation: its sequence must not start

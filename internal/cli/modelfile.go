@@ -18,6 +18,7 @@ import (
 
 	"hecate/internal/control"
 	"hecate/internal/demomodel"
+	"hecate/internal/engine"
 	"hecate/internal/engine/gguf"
 	"hecate/swarm"
 )
@@ -52,13 +53,18 @@ func describeModel(path, id string) (*control.ModelRecord, error) {
 	return rec, rec.Validate()
 }
 
-// specOf is what the planner must know of a model.
+// specOf is what the planner must know of a model: its sizes as the engine loads
+// them.
 func specOf(id string, info gguf.ModelInfo) swarm.ModelSpec {
-	cells := min(parallelAnswers*info.Context, max(maxCells, info.Context))
-	return swarm.ModelSpec{
-		ID: id, Layers: info.Layers, LayerBytes: info.LayerBytes, EmbeddingBytes: info.EmbeddingBytes,
-		HeadBytes: info.HeadBytes, KVBytes: info.KVBytes, ContextTokens: cells,
+	spec := swarm.ModelSpec{
+		ID: id, Layers: info.Layers, KVBytes: info.KVBytes,
+		EmbeddingBytes: info.EmbeddingBytes + engine.PieceOverhead, HeadBytes: info.HeadBytes + engine.PieceOverhead,
+		ContextTokens: min(parallelAnswers*info.Context, max(maxCells, info.Context)),
 	}
+	for _, b := range info.LayerBytes {
+		spec.LayerBytes = append(spec.LayerBytes, b+engine.PieceOverhead)
+	}
+	return spec
 }
 
 // quantisation names the kind that most of the weights have.

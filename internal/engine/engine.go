@@ -22,6 +22,11 @@ import (
 	"time"
 )
 
+// PieceOverhead is what a loaded piece (a layer, the embedding, the head) takes
+// besides its weights, in bytes: descriptions and a scheduler. Measured, rounded
+// up.
+const PieceOverhead = 160 << 10
+
 // Engine holds layers and runs sessions on them. All methods may be called
 // from many goroutines.
 type Engine interface {

@@ -29,10 +29,6 @@ type loader struct {
 // chunks running streams get their turn.
 const fillChunk = 4 << 20
 
-// unitOverhead is what a loaded piece takes besides its weights: descriptions
-// and a scheduler. Measured, rounded up.
-const unitOverhead = 160 << 10
-
 // LoadLayers implements Engine.
 func (c *core) LoadLayers(ctx context.Context, req LoadRequest, progress func(Progress)) error {
 	select {
@@ -135,7 +131,7 @@ func (c *core) modelLocked(req LoadRequest, spec *arch.Spec) (*model, error) {
 // bytes is what a layer takes, embedding and head included.
 func (l *loader) bytes(layer int) (weights, cache int64) {
 	for _, piece := range l.pieces(layer) {
-		weights += l.spec.Bytes(piece) + unitOverhead
+		weights += l.spec.Bytes(piece) + PieceOverhead
 	}
 	return weights, l.spec.Info.CacheBytes(1, l.model.cells)
 }

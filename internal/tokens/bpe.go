@@ -27,7 +27,7 @@ func newBytePairs(v *vocab, s *Source) (*bytePairs, error) {
 	case s.Pre == "":
 		return nil, fmt.Errorf("%w: the file lacks tokenizer.ggml.pre, so how it cuts words is unknown; convert it again with a newer converter", ErrUnsupported)
 	case !ok:
-		return nil, fmt.Errorf("%w: tokenizer.ggml.pre is %q, which is not implemented", ErrUnsupported, s.Pre)
+		return nil, fmt.Errorf("%w: tokenizer.ggml.pre is %q, which is not supported", ErrUnsupported, s.Pre)
 	}
 	m := &bytePairs{pre: pre, merges: make(map[uint64]pairMerge, len(s.Merges)), unknown: v.unknown}
 	var err error

@@ -51,7 +51,7 @@ const (
 )
 
 // ErrUnsupported is what errors.Is finds when a vocabulary is of a kind that is
-// not implemented; the error names what it is.
+// not supported; the error names what it is.
 var ErrUnsupported = errors.New("unsupported vocabulary")
 
 // validate reports everything that New could stumble over.

@@ -26,7 +26,7 @@ type Tokenizer struct {
 }
 
 // New builds a tokenizer. It fails when the metadata contradict themselves and,
-// with ErrUnsupported, when the vocabulary is of a kind that is not implemented.
+// with ErrUnsupported, when the vocabulary is of a kind that is not supported.
 // A chat template that cannot be used is no failure: see Template.
 func New(s Source) (*Tokenizer, error) {
 	if err := s.validate(); err != nil {

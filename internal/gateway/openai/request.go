@@ -99,9 +99,10 @@ func (p *Prompt) UnmarshalJSON(b []byte) error {
 		if len(text) > 1 {
 			return BadRequest("prompt", "unsupported_value", "'prompt' must be one prompt here; send several as several requests.")
 		}
-		p.Text = ""
 		if len(text) == 1 {
 			p.Text = text[0]
+		} else if !bytes.Equal(b, []byte("null")) {
+			p.Tokens = []int32{} // an empty list: refused as an empty prompt
 		}
 		return nil
 	}

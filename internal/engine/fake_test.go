@@ -68,6 +68,7 @@ func (u *imitationUnit) free() {
 }
 
 func (k *imitation) close()           {}
+func (k *imitation) tidy()            {}
 func (k *imitation) segments(int) int { return 0 }
 
 func (k *imitation) measure(p *pass) (int64, error) { return k.workBytes, nil }

@@ -18,6 +18,7 @@ import (
 // take turns.
 func New(opts Options) (Engine, error) {
 	opts = opts.defaults()
+	separateLargeBlocks()
 	k := &ggmlKernels{threads: opts.Threads, dir: opts.ScratchDir}
 	computing.Lock()
 	err := guard("start the kernels", k.open)
@@ -114,11 +115,15 @@ func (k *ggmlKernels) setThreads() error {
 	return err
 }
 
+// tidy implements kernels.
+func (k *ggmlKernels) tidy() { returnFreeMemory() }
+
 func (k *ggmlKernels) close() {
 	if k.base != nil {
 		k.base.Close()
 		k.base = nil
 	}
+	returnFreeMemory()
 }
 
 // piece implements unit.

@@ -59,13 +59,17 @@ func (k *ggmlKernels) run(p *pass) error {
 	return guard("compute", func() error {
 		ctx := k.base.NewContextSize(p.nodes())
 		defer ctx.Close()
-		out := k.graph.build(p, ctx)
-		if out == nil {
+		out, sums := k.graph.build(p, ctx)
+		switch {
+		case out == nil:
 			ctx.Compute()
-			return nil
+		case sums == nil:
+			ctx.Forward(out).Compute(out)
+			p.out = out.Floats()
+		default:
+			ctx.Forward(sums, out).Compute(sums, out)
+			p.out, p.sums = out.Floats(), sums.Floats()
 		}
-		ctx.Forward(out).Compute(out)
-		p.out = out.Floats()
 		return nil
 	})
 }
@@ -76,7 +80,7 @@ func (k *ggmlKernels) measure(p *pass) (int64, error) {
 	err := guard("reserve work memory", func() error {
 		ctx := k.base.NewContextSize(p.nodes())
 		defer ctx.Close()
-		out := k.graph.build(p, ctx)
+		out, _ := k.graph.build(p, ctx)
 		ctx.SetBatchSize(p.rows())
 		ctx.Forward(out).Reserve()
 		m := k.base.BackendMemory()
@@ -89,8 +93,9 @@ func (k *ggmlKernels) measure(p *pass) (int64, error) {
 	return bytes, err
 }
 
-// build returns the result: the wanted rows, or nil if there are none.
-func (g *graph) build(p *pass, ctx ml.Context) ml.Tensor {
+// build returns the result, the wanted rows, or nil if there are none; and
+// their sums before the head.
+func (g *graph) build(p *pass, ctx ml.Context) (out, sums ml.Tensor) {
 	*g = graph{p: p, ctx: ctx, in: ctx.Input(), rows: p.rows(), numbers: g.numbers, mask: g.mask}
 	g.positions = g.in.FromInts(p.positions, g.rows)
 	if n := len(p.wanted); n > 0 && n < g.rows {
@@ -105,15 +110,16 @@ func (g *graph) build(p *pass, ctx ml.Context) ml.Tensor {
 	x := g.input()
 	for i := range p.units {
 		if x = g.layer(i, x); x == nil {
-			return nil
+			return nil, nil
 		}
 	}
-	if p.head != nil {
-		h := p.head.(*piece)
-		x = x.RMSNorm(ctx, h.byRole[arch.OutputNorm], p.spec.Eps)
-		x = h.byRole[arch.Output].Mulmat(ctx, x)
+	if p.head == nil {
+		return x, nil
 	}
-	return x
+	h := p.head.(*piece)
+	sums = x.SumRows(ctx)
+	x = x.RMSNorm(ctx, h.byRole[arch.OutputNorm], p.spec.Eps)
+	return h.byRole[arch.Output].Mulmat(ctx, x), sums
 }
 
 // input is the first layer's input: embedded tokens or given hidden states.

@@ -17,6 +17,8 @@ type kernels interface {
 	measure(p *pass) (int64, error)
 	// segments is the most sessions that a pass over so many layers may have.
 	segments(layers int) int
+	// tidy gives memory of freed pieces back to the system.
+	tidy()
 	close()
 }
 
@@ -46,6 +48,10 @@ type pass struct {
 	// out is set by run: wanted rows x vocabulary or width. It is not kept by
 	// the kernels.
 	out []float32
+	// sums has the sum of each wanted row before the head, if there is one:
+	// not finite if any of its values is not. The head's own products may turn
+	// such values into ordinary numbers.
+	sums []float32
 }
 
 // segment is a run of rows of one session in a pass.

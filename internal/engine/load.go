@@ -262,11 +262,11 @@ func (c *core) noteWork(bytes int64) error {
 // trial is a pass of some rows through a layer that no session uses yet.
 func (l *loader) trial(layer int, units map[int]unit, rows int) *pass {
 	info := l.spec.Info
-	cells := l.model.cells
-	rows = min(rows, cells)
+	longest := min(l.model.cells, l.core.opts.contextOf(info.Context))
+	rows = min(rows, longest)
 	p := &pass{spec: l.spec, layers: Range{layer, layer}, units: []unit{units[layer]}, embed: units[gguf.PieceEmbedding], head: units[gguf.PieceHead]}
 	// The last rows of the longest sequence: the largest mask.
-	start := min(cells, l.core.opts.contextOf(info.Context)) - rows
+	start := longest - rows
 	if rows == 1 {
 		start = 0
 	}

@@ -159,7 +159,7 @@ func (p *pass) reset(g *group) {
 	p.spec, p.layers = m.spec, g.layers
 	p.units, p.segs = p.units[:0], p.segs[:0]
 	p.positions, p.tokens, p.wanted = p.positions[:0], p.tokens[:0], p.wanted[:0]
-	p.hidden, p.out = nil, nil
+	p.hidden, p.out, p.sums = nil, nil, nil
 	p.embed, p.head = nil, nil
 	for i := g.layers.First; i <= g.layers.Last; i++ {
 		p.units = append(p.units, m.layers[i].unit)
@@ -212,11 +212,11 @@ func (p *pass) notFinite(picks []pick) []bool {
 	bad := make([]bool, len(picks))
 	w, at := p.outWidth(), 0
 	for i, k := range picks {
-		n := k.st.outs(k.n) * w
-		if at+n > len(p.out) {
+		n := k.st.outs(k.n)
+		if (at+n)*w > len(p.out) {
 			break // the pass failed
 		}
-		bad[i] = !finite(p.out[at : at+n])
+		bad[i] = !finite(p.out[at*w:(at+n)*w]) || p.sums != nil && !finite(p.sums[at:at+n])
 		at += n
 	}
 	return bad

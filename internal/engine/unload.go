@@ -29,6 +29,7 @@ func (c *core) freeUnits(units []unit) {
 		for _, u := range units {
 			u.free()
 		}
+		c.k.tidy()
 		return nil
 	}
 	if err := c.do(context.Background(), free); errors.Is(err, ErrClosed) {

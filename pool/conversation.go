@@ -219,16 +219,16 @@ func (s *session) Close(code CloseCode) {
 // closeFor ends the session from our side and tells the peer; false: it was over
 // already.
 func (s *session) closeFor(err *CloseError, why endReason) bool {
-	if !s.end(err, why, true) {
-		return false
-	}
-	s.on().out.end(&s.lane, wire.Reason{Code: err.Code, Text: err.Detail}, err.Code == CodeCancelled)
-	return true
+	return s.end(err, why, true, func(out *outbox) {
+		out.end(&s.lane, wire.Reason{Code: err.Code, Text: err.Detail}, err.Code == CodeCancelled)
+	})
 }
 
 // end makes the session ended; false: it was already. With discard, what was
-// received and not read is dropped.
-func (s *session) end(err *CloseError, why endReason, discard bool) bool {
+// received and not read is dropped. tell, unless nil, ends the lane: before the
+// session leaves the index, so that nothing that still arrives for it is taken
+// for unknown in between.
+func (s *session) end(err *CloseError, why endReason, discard bool, tell func(*outbox)) bool {
 	s.mu.Lock()
 	if s.mu.err != nil {
 		s.mu.Unlock()
@@ -244,6 +244,9 @@ func (s *session) end(err *CloseError, why endReason, discard bool) bool {
 	}
 	s.mu.out.waiting = nil // they watch done
 	s.mu.Unlock()
+	if tell != nil {
+		tell(s.on().out)
+	}
 	// Whoever sees Done finds the counters and the index up to date.
 	s.on().counts.ends[why].Add(1)
 	s.owner.ended(s, why)
@@ -293,9 +296,7 @@ func (s *session) acked(a wire.Ack) {
 // closedByPeer is called by the reader with CLOSE and CANCEL.
 func (s *session) closedByPeer(r wire.Reason, cancelled bool) {
 	err := &CloseError{Code: r.Code, Remote: true, Detail: r.Text}
-	if s.end(err, remoteEnd(r.Code, cancelled), cancelled) {
-		s.on().out.hush(&s.lane)
-	}
+	s.end(err, remoteEnd(r.Code, cancelled), cancelled, func(out *outbox) { out.hush(&s.lane) })
 }
 
 func remoteEnd(code CloseCode, cancelled bool) endReason {

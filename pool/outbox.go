@@ -35,6 +35,9 @@ type outbox struct {
 		share   fairShare
 		link    linkControl
 		replies []reply // <= maxReplies
+		// ending holds the sessions whose CLOSE or CANCEL waits to be sent: they
+		// have left the index, but must not be answered as unknown meanwhile.
+		ending map[uint64]struct{}
 	}
 }
 
@@ -64,6 +67,7 @@ type lane struct {
 
 func newOutbox(st *store, counts *counters, s *Settings) *outbox {
 	o := &outbox{st: st, counts: counts, wake: make(chan struct{}, 1)}
+	o.mu.ending = make(map[uint64]struct{})
 	o.mu.lanes.index, o.mu.urgent.index = inLanes, inUrgent
 	o.configure(s)
 	return o
@@ -248,6 +252,7 @@ func (o *outbox) close() {
 	}
 	o.countLocked(-o.mu.frames, -o.mu.bytes)
 	o.mu.replies = nil
+	clear(o.mu.ending)
 	o.admitLocked()
 	kick(o.wake)
 }

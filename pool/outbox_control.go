@@ -49,9 +49,15 @@ func (o *outbox) want(n int) {
 	o.control(func(c *linkControl) { c.want, c.hasWant = uint64(n), true })
 }
 
-// answer queues a CLOSE for an unknown session, or counts that it did not.
+// answer queues a CLOSE for an unknown session, or counts that it did not. A
+// session that is ending here gets none: it would overtake what was sent before
+// the real CLOSE, and hide its reason.
 func (o *outbox) answer(id uint64, code wire.Code) {
 	o.mu.Lock()
+	if _, ending := o.mu.ending[id]; ending {
+		o.mu.Unlock()
+		return
+	}
 	if len(o.mu.replies) >= maxReplies {
 		o.counts.drop(dropReply)
 		o.mu.Unlock()
@@ -93,6 +99,9 @@ func (o *outbox) end(l *lane, r wire.Reason, discard bool) {
 	} else {
 		l.fin = true
 	}
+	if l.cancel || l.fin && (l.head != nil || l.opened) {
+		o.mu.ending[l.id] = struct{}{}
+	}
 	if l.cancel || l.fin && l.head == nil && l.opened {
 		o.mu.urgent.add(l)
 	}
@@ -108,6 +117,7 @@ func (o *outbox) hush(l *lane) {
 		return
 	}
 	l.ended, l.fin, l.cancel = true, false, false
+	delete(o.mu.ending, l.id)
 	o.mu.urgent.remove(l)
 	frames, bytes := o.purgeLocked(l)
 	o.countLocked(-frames, -bytes)

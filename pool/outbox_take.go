@@ -33,7 +33,7 @@ func (o *outbox) take(items []outItem) (batch []outItem, more bool) {
 		items = append(items, outItem{typ: frameType(b), flags: b.flags, id: l.id, buf: b})
 		if l.head == nil && l.fin {
 			l.fin = false
-			items = append(items, outItem{typ: wire.TypeClose, id: l.id, reason: l.reason})
+			items = o.takeEndingLocked(items, l, wire.TypeClose)
 		}
 	}
 	return items, len(items) > 0 || !o.mu.finishing
@@ -80,16 +80,21 @@ func (o *outbox) takeUrgentLocked(items []outItem) []outItem {
 		switch {
 		case l.cancel:
 			l.cancel = false
-			items = append(items, outItem{typ: wire.TypeCancel, id: l.id, reason: l.reason})
+			items = o.takeEndingLocked(items, l, wire.TypeCancel)
 		case l.fin && l.head == nil:
 			l.fin = false
-			items = append(items, outItem{typ: wire.TypeClose, id: l.id, reason: l.reason})
+			items = o.takeEndingLocked(items, l, wire.TypeClose)
 		case !l.ended && l.ack != (wire.Ack{}):
 			items = append(items, outItem{typ: wire.TypeAck, id: l.id, ack: l.ack})
 		}
 		l.ack = wire.Ack{}
 	}
 	return items
+}
+
+func (o *outbox) takeEndingLocked(items []outItem, l *lane, t wire.Type) []outItem {
+	delete(o.mu.ending, l.id)
+	return append(items, outItem{typ: t, id: l.id, reason: l.reason})
 }
 
 // turnLocked is the lane whose frame goes next.

@@ -257,6 +257,7 @@ func TestHandlersAreBounded(t *testing.T) {
 		}
 		p.flush()
 		p.wantEnd(wire.TypeClose, 50, wire.CodeRefused)
+		settle(time.Second) // the handlers are goroutines: the answer may be quicker
 		if len(running) != 10 {
 			t.Errorf("%d handlers run, want 10", len(running))
 		}

@@ -110,6 +110,7 @@ func TestRealSocketHiccup(t *testing.T) {
 		t.Errorf("got %q, %v", got, err)
 	}
 	g.echoes(s, "after")
+	s.Close(pool.CodeNormal)
 }
 
 // A slow line is no death either: PINGs overtake data, and megabytes arrive whole.
@@ -128,11 +129,44 @@ func TestRealSocketSlowLine(t *testing.T) {
 	if err != nil || !bytes.Equal(got, message) {
 		t.Fatalf("%d bytes, %v", len(got), err)
 	}
-	if lost := g.Snapshot().WriterLosses; len(lost) > 0 {
-		for why, k := range lost {
-			if k > 0 {
-				t.Errorf("%d connections lost: %s", k, why)
+	for why, k := range g.Snapshot().WriterLosses {
+		if k > 0 {
+			t.Errorf("%d connections lost: %s", k, why)
+		}
+	}
+	s.Close(pool.CodeNormal)
+}
+
+// Everything sent before a close arrives before it, although the receiver goes on
+// returning credit for a session that the sender has finished with.
+func TestRealSocketCloseBehindData(t *testing.T) {
+	t.Parallel()
+	const messages, size = 60, 32 << 10 // half a window
+	r := newRealm(t)
+	n := startNode(t, r, nodeID, func(ctx context.Context, s pool.Session) {
+		for range messages {
+			if err := s.Send(ctx, make([]byte, size)); err != nil {
+				t.Errorf("Send: %v", err)
 			}
+		}
+		s.Close(pool.CodeApplication + 7)
+	}, nil)
+	g := startGate(t, r, n.addr, nil)
+	g.whole()
+	for round := range 50 {
+		s := g.open()
+		got := 0
+		for {
+			p, err := s.Recv(timeout(t))
+			if err != nil {
+				var closed *pool.CloseError
+				if !errors.As(err, &closed) || closed.Code != pool.CodeApplication+7 || got != messages {
+					t.Fatalf("round %d: after %d of %d messages: %v", round, got, messages, err)
+				}
+				break
+			}
+			got++
+			s.Recycle(p)
 		}
 	}
 }
@@ -197,6 +231,8 @@ func TestRealSocketSlowConsumer(t *testing.T) {
 		got += len(p)
 		stalled.Recycle(p)
 	}
+	stalled.Close(pool.CodeNormal)
+	lively.Close(pool.CodeNormal)
 }
 
 func TestRealSocketRefused(t *testing.T) {

@@ -189,6 +189,7 @@ func (p *pricing) noRoute(model string, m *modelCopies) error {
 			err.Reason = fmt.Sprintf("no usable node holds layers %s", gap)
 		}
 	}
+	err.Lack = p.lack(m)
 	return err
 }
 

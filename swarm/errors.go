@@ -41,6 +41,7 @@ type NoRouteError struct {
 	Furthest int         // the boundary (layer) that was reached and from which nobody continues; -1 when not searched
 	Rejected []Rejection // the planned copies and what disqualifies each
 	Reason   string      // more, when there is more to say
+	Lack     Lack        // what has to change; the adaptive router tells, others leave LackNodes
 }
 
 func (e *NoRouteError) Error() string {

@@ -18,6 +18,7 @@ type pricing struct {
 	explore bool    // this request may find out about a node
 	failed  []int32 // nodes that count as dead
 	relaxed bool    // an open circuit is no obstacle: nothing else is left
+	lenient leniency
 }
 
 // A nodePrice is affine in the layers that a stage runs, so that the price of
@@ -44,6 +45,9 @@ func (p *pricing) usable(node int32, layers LayerRange) obstacle {
 		return o
 	}
 	n := &p.fleet.nodes[node]
+	if p.lenient == hopeful {
+		return noObstacle
+	}
 	// A node that has not said what it holds is believed to hold what the plan
 	// gives it, unless that must be confirmed.
 	if n.speaks || p.policy.ConfirmedOnly {
@@ -58,6 +62,7 @@ func (p *pricing) usable(node int32, layers LayerRange) obstacle {
 func (p *pricing) available(node int32) obstacle {
 	n := &p.fleet.nodes[node]
 	switch {
+	case p.lenient == hopeful:
 	case n.state.Dead || slices.Contains(p.failed, node):
 		return isDead
 	case n.signals.Circuit != CircuitClosed && !p.relaxed:
@@ -68,7 +73,7 @@ func (p *pricing) available(node int32) obstacle {
 			return isProbed
 		}
 	}
-	if n.signals.KVFree.Known && p.need > p.kvRoom(n) {
+	if n.signals.KVFree.Known && p.lenient != roomless && p.need > p.kvRoom(n) {
 		return isFull
 	}
 	return noObstacle
@@ -90,6 +95,9 @@ func (p *pricing) kvRoom(n *fleetNode) float64 {
 	room := n.signals.KVFree.Value
 	if total := n.signals.KVTotal; total.Known {
 		room = min(room, total.Value-float64(n.kvTokens))
+		if p.lenient >= emptied {
+			room = total.Value
+		}
 		if !p.req.Rescue {
 			room -= float64(p.policy.KVReserve * total.Value)
 		}

@@ -111,28 +111,23 @@ func (r *reader) rope() error {
 	if s.Rope.Base, err = r.float("rope.freq_base", 10000, 1, 1e12); err != nil {
 		return err
 	}
-	s.Rope.Scale = 1
-	switch kind, _ := r.f.Text(r.key("rope.scaling.type")); kind {
-	case "", "none":
-		if kind == "none" {
-			break
-		}
-		// Writers that leave the type out mean linear scaling by the factor.
-		fallthrough
-	case "linear":
-		key := r.key("rope.scaling.factor")
-		if !r.f.Has(key) {
-			break
-		}
-		factor, err := r.float("rope.scaling.factor", 1, 1e-3, 1e6)
-		if err != nil {
-			return err
-		}
-		s.Rope.Scale = 1 / factor
-	default:
-		return r.unsupported(r.key("rope.scaling.type"), kind, "only linear scaling and frequency factors are implemented")
+	s.Rope.Scale, err = r.linearScaling()
+	return err
+}
+
+// linearScaling returns 1 over the factor by which positions are stretched.
+// Writers that give a factor without a type mean linear scaling.
+func (r *reader) linearScaling() (float32, error) {
+	kind, _ := r.f.Text(r.key("rope.scaling.type"))
+	factor := "rope.scaling.factor"
+	switch {
+	case kind != "" && kind != "none" && kind != "linear":
+		return 0, r.unsupported(r.key("rope.scaling.type"), kind, "only linear scaling and frequency factors are implemented")
+	case kind == "none" || !r.f.Has(r.key(factor)):
+		return 1, nil
 	}
-	return nil
+	v, err := r.float(factor, 1, 1e-3, 1e6)
+	return 1 / v, err
 }
 
 // ends reads embedding and head.

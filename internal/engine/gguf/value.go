@@ -150,3 +150,7 @@ func (f *File) lookup(key string) any {
 	}
 	return nil
 }
+
+// Span is where an entry's value lies in the file, from its type on: first
+// byte and the one after the last.
+func (f *File) Span(kv KV) [2]int64 { return [2]int64{kv.at, kv.at + kv.size} }

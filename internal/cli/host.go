@@ -14,6 +14,7 @@ import (
 	"hecate/internal/control/identity"
 	"hecate/internal/control/plane"
 	"hecate/internal/gateway"
+	"hecate/internal/gateway/answer"
 	"hecate/pool"
 	"hecate/swarm"
 )
@@ -25,6 +26,7 @@ type hostConfig struct {
 	listen     string // of the API
 	allowHosts []string
 	allowChaos bool
+	rescueTime time.Duration // 0: the default
 	planner    swarm.Planner
 	firstNodes int // the first plan waits for so many
 	log        *slog.Logger
@@ -87,7 +89,8 @@ func (h *host) openData(context.Context) (err error) {
 func (h *host) openGateway(context.Context) error {
 	h.gateway = gateway.New(gateway.Config{
 		Name: h.cfg.name, Version: version(), AllowHosts: h.cfg.allowHosts, AllowChaos: h.cfg.allowChaos,
-		Store: h.plane.Store(), Membership: h.plane.Membership(), Pool: h.pool, Files: modelFile, Log: h.cfg.log,
+		Limits: answer.Limits{RescueTime: h.cfg.rescueTime},
+		Store:  h.plane.Store(), Membership: h.plane.Membership(), Pool: h.pool, Files: modelFile, Log: h.cfg.log,
 	})
 	return nil
 }

@@ -16,17 +16,18 @@ import (
 )
 
 type upCmd struct {
-	Listen     string    `help:"Address of the API." default:"127.0.0.1:8080"`
-	Data       string    `help:"Data folder." default:"${data}" type:"path"`
-	Nodes      int       `help:"Worker processes." default:"3"`
-	Copies     int       `help:"Complete copies of the model: any copies-1 nodes may die." default:"2"`
-	NodeMemory bytesFlag `help:"What each node may hold; the smallest size for which the plan is sound when absent." placeholder:"SIZE"`
-	Model      string    `help:"GGUF file; the built-in demo model when absent." type:"path" placeholder:"FILE"`
-	Threads    int       `help:"Threads that compute, per node." default:"1"`
-	AllowHost  []string  `help:"Host names, besides loopback, that requests may name." placeholder:"NAME"`
-	AllowChaos bool      `help:"Let hecate chaos make nodes fail, to rehearse failures."`
-	JSON       bool      `help:"Print events as JSON lines."`
-	Verbose    bool      `help:"Show the log of gateway and nodes." short:"v"`
+	Listen     string        `help:"Address of the API." default:"127.0.0.1:8080"`
+	Data       string        `help:"Data folder." default:"${data}" type:"path"`
+	Nodes      int           `help:"Worker processes." default:"3"`
+	Copies     int           `help:"Complete copies of the model: any copies-1 nodes may die." default:"2"`
+	NodeMemory bytesFlag     `help:"What each node may hold; the smallest size for which the plan is sound when absent." placeholder:"SIZE"`
+	Model      string        `help:"GGUF file; the built-in demo model when absent." type:"path" placeholder:"FILE"`
+	Threads    int           `help:"Threads that compute, per node." default:"1"`
+	AllowHost  []string      `help:"Host names, besides loopback, that requests may name." placeholder:"NAME"`
+	RescueTime time.Duration `help:"How long an answer that lost its last path waits for a node to return." default:"20s"`
+	AllowChaos bool          `help:"Let hecate chaos make nodes fail, to rehearse failures."`
+	JSON       bool          `help:"Print events as JSON lines."`
+	Verbose    bool          `help:"Show the log of gateway and nodes." short:"v"`
 }
 
 // nodeNames are the names of local workers, in order; then come node10, node11...
@@ -105,7 +106,7 @@ func (u *upCmd) budget(rec *control.ModelRecord) error {
 // start opens the host, keeps the workers alive, and waits for the end.
 func (u *upCmd) start(ctx context.Context, dir dataDir, rec *control.ModelRecord, say *announcer, log *slog.Logger, out *lineWriter) error {
 	h, err := openHost(ctx, hostConfig{
-		dir: dir, name: "gateway", listen: u.Listen, allowHosts: u.AllowHost, allowChaos: u.AllowChaos,
+		dir: dir, name: "gateway", listen: u.Listen, allowHosts: u.AllowHost, allowChaos: u.AllowChaos, rescueTime: u.RescueTime,
 		planner: u.planner(), firstNodes: u.Nodes, log: log,
 	})
 	if err != nil {

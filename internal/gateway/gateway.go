@@ -27,7 +27,8 @@ type Config struct {
 	Version    string
 	AllowHosts []string // host names besides loopback that requests may name
 	AllowChaos bool
-	Memory     int64 // bytes for boundary states over all answers; 0: 1 GiB
+	Memory     int64         // bytes for boundary states over all answers; 0: 1 GiB
+	Limits     answer.Limits // of recovery; zero values mean the defaults
 
 	Store      control.Store
 	Membership *control.Membership
@@ -68,7 +69,7 @@ func New(cfg Config) *Gateway {
 	g.dispatch = dispatch.New(dispatch.Config{Gone: cfg.Membership.ReportReset})
 	g.runner = &answer.Runner{
 		Router: g.dispatch, Opener: opener{cfg.Pool}, Budget: answer.NewBudget(cfg.Memory),
-		Poison: &answer.Poison{}, Events: g.witness, Log: cfg.Log,
+		Limits: cfg.Limits, Poison: &answer.Poison{}, Events: g.witness, Log: cfg.Log,
 	}
 	g.mux = &guard{hosts: lower(cfg.AllowHosts), next: g.routes()}
 	return g

@@ -31,6 +31,9 @@ const (
 	// closeLinger bounds how long a finished connection may take to flush what
 	// it still has and to say goodbye.
 	closeLinger = time.Second
+	// openGrace is how long a draining node still takes sessions: longer than
+	// its GOAWAY travels.
+	openGrace = time.Second
 	// readerVerdict is how long a failed write waits for the reader to say why.
 	readerVerdict = 100 * time.Millisecond
 )

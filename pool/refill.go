@@ -251,7 +251,7 @@ func (p *Pool) connectFailed(t dialTask, err error, took time.Duration) {
 	}
 	p.inv.Lock()
 	c := p.settleLocked(t)
-	if t.gen.ctx.Err() != nil {
+	if p.inv.ending || p.co.find(t.gen.id) == nil {
 		outcome = connectCancelled
 	} else {
 		t.pair.failures++

@@ -142,6 +142,9 @@ func (r *registry) publishLocked(w *writer) bool {
 	if w.link.fault.Load() != nil {
 		return false
 	}
+	if w.seat.published {
+		return true
+	}
 	w.seat.published = true
 	w.seat.idleSince = time.Now()
 	w.idleSince.Store(w.seat.idleSince.UnixNano())

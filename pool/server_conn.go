@@ -20,7 +20,7 @@ type serverConn struct {
 	mu        sync.RWMutex
 	sessions  map[uint64]*session
 	handlers  int       // running; >= len(sessions); <= MaxSessions
-	refusing  bool      // no new sessions
+	refuseAt  time.Time // no new sessions from then on; zero: never
 	idleSince time.Time // no session since then; zero while there are some
 }
 
@@ -48,7 +48,8 @@ func (c *serverConn) count() int {
 func (c *serverConn) open(id uint64, o wire.Open) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.refusing || c.handlers >= c.run.srv.cfg.MaxSessions || c.sessions[id] != nil {
+	late := !c.refuseAt.IsZero() && !time.Now().Before(c.refuseAt)
+	if late || c.handlers >= c.run.srv.cfg.MaxSessions || c.sessions[id] != nil {
 		return false
 	}
 	s := newSession(id, c, c.link)
@@ -101,11 +102,14 @@ func (c *serverConn) ended(s *session, _ endReason) {
 	c.run.idle.ring()
 }
 
-// announceDrain refuses new sessions and says so.
+// announceDrain says that no new sessions are taken, and refuses them from a
+// moment later: those that the gateway had opened before it heard are welcome.
 func (c *serverConn) announceDrain(why string) {
 	c.mu.Lock()
-	already := c.refusing
-	c.refusing = true
+	already := !c.refuseAt.IsZero()
+	if !already {
+		c.refuseAt = time.Now().Add(openGrace)
+	}
 	c.mu.Unlock()
 	c.link.markDraining()
 	if !already {
@@ -133,11 +137,9 @@ func (c *serverConn) list() []*session {
 	return list
 }
 
-// goAway: the gateway moves to another connection; it will open nothing here.
+// goAway: the gateway moves to another connection. It overtakes what the gateway
+// opened before, so nothing is refused for it.
 func (c *serverConn) goAway(wire.Reason) {
-	c.mu.Lock()
-	c.refusing = true
-	c.mu.Unlock()
 	c.link.markDraining()
 	c.run.idle.ring()
 }
@@ -180,7 +182,7 @@ func endStalledSession(s *session, now time.Time) {
 func (c *serverConn) lost(f *linkFault) {
 	c.run.srv.counts.losses[f.why].Add(1)
 	c.mu.Lock()
-	c.refusing = true
+	c.refuseAt = c.link.born
 	c.mu.Unlock()
 	for _, s := range c.list() {
 		s.end(&CloseError{Code: CodeLost, Detail: f.detail}, endLost, false, nil)

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"hecate/internal/gateway/answer"
-	"hecate/internal/stage"
 	"hecate/swarm"
 )
 
@@ -22,13 +21,34 @@ func (d *Dispatcher) Choose(_ context.Context, n answer.Need) (answer.Grant, err
 		return answer.Grant{}, ErrNoPlan
 	}
 	route, err := d.mu.router.Choose(n.Model, d.requestLocked(n, false), d.cfg.Policy)
-	if err != nil && d.fullLocked(n) {
-		return answer.Grant{}, fmt.Errorf("%w: %w", ErrFull, err)
-	}
 	if err != nil {
-		return answer.Grant{}, err
+		return answer.Grant{}, lacking(err)
 	}
 	return d.grantLocked(route, n), nil
+}
+
+// What Choose fails with, besides swarm.ErrNoRoute alone for a lack of nodes.
+// Both are swarm.ErrNoRoute too.
+var (
+	// ErrFull: copies live, but none has room for the request now.
+	ErrFull = errors.New("no copy has room now")
+	// ErrTooLarge: no copy could ever have room for the request.
+	ErrTooLarge = errors.New("no copy is large enough")
+)
+
+// lacking names what waiting could help with.
+func lacking(err error) error {
+	var no *swarm.NoRouteError
+	if !errors.As(err, &no) {
+		return err
+	}
+	switch no.Lack {
+	case swarm.LackRoom:
+		return fmt.Errorf("%w: %w", ErrFull, err)
+	case swarm.LackSize:
+		return fmt.Errorf("%w: %w", ErrTooLarge, err)
+	}
+	return err
 }
 
 // requestLocked words a need for the router.
@@ -39,7 +59,7 @@ func (d *Dispatcher) requestLocked(n answer.Need, rescue bool) swarm.AdaptiveReq
 		Window:       &window,
 		PromptTokens: n.PromptTokens,
 		OutputTokens: swarm.ExpectedTokens(n.OutputTokens, swarm.Reading{}),
-		KVTokens:     n.PromptTokens + n.OutputTokens,
+		KVTokens:     cellsOf(n),
 		Rescue:       rescue,
 		Now:          time.Now(),
 		Draw:         d.mu.next * 0x9E3779B97F4A7C15,
@@ -48,17 +68,23 @@ func (d *Dispatcher) requestLocked(n answer.Need, rescue bool) swarm.AdaptiveReq
 
 func (d *Dispatcher) grantLocked(route swarm.Route, n answer.Need) answer.Grant {
 	d.mu.next++
-	d.mu.leases[d.mu.next] = d.mu.fleet.Reserve(route, n.PromptTokens+n.OutputTokens)
+	l := lease{held: d.mu.fleet.Reserve(route, cellsOf(n)), cells: cellsOf(n)}
 	now := time.Now()
 	for _, s := range route.Stages {
+		l.nodes = append(l.nodes, s.Node)
 		b := d.bookLocked(s.Node)
 		b.circuit.Allow(now)
+		b.room.take(l.cells)
 		d.signalLocked(s.Node, b, now)
 	}
+	d.mu.leases[d.mu.next] = l
 	return answer.Grant{Route: route, Token: d.mu.next}
 }
 
-// Release gives back what a grant reserved.
+// cellsOf is how many KV cells a need takes on each stage.
+func cellsOf(n answer.Need) int { return n.PromptTokens + n.OutputTokens }
+
+// Release gives back what a grant reserved, once.
 func (d *Dispatcher) Release(g answer.Grant) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -67,42 +93,19 @@ func (d *Dispatcher) Release(g answer.Grant) {
 }
 
 func (d *Dispatcher) releaseLocked(g answer.Grant) {
-	lease := d.mu.leases[g.Token]
-	if lease == nil {
+	l, ok := d.mu.leases[g.Token]
+	if !ok {
 		panic("BUG: a reservation released twice")
 	}
 	delete(d.mu.leases, g.Token)
-	lease.Release()
-	for _, s := range g.Route.Stages {
-		d.bookLocked(s.Node).circuit.Abandon()
+	l.held.Release()
+	now := time.Now()
+	for _, node := range l.nodes {
+		b := d.bookLocked(node)
+		b.circuit.Abandon()
+		b.room.give(l.cells, now)
+		d.signalLocked(node, b, now)
 	}
-}
-
-// blameLocked takes a failure into the books. A node that had no room, or was
-// paused, did nothing wrong.
-func (d *Dispatcher) blameLocked(f answer.Failure, now time.Time) {
-	var refusal *stage.Error
-	if errors.As(f.Err, &refusal) {
-		switch refusal.Code {
-		case stage.CodeNoCells, stage.CodePaused, stage.CodeNotHeld:
-			return
-		}
-	}
-	b := d.bookLocked(f.Node)
-	b.circuit.Failure(now)
-	d.signalLocked(f.Node, b, now)
-}
-
-// ErrFull: copies live, but none has room for the request now.
-var ErrFull = errors.New("no copy has room now")
-
-// fullLocked tells a lack of room from a lack of nodes: with a request that
-// needs next to nothing there would be a route.
-func (d *Dispatcher) fullLocked(n answer.Need) bool {
-	small := d.requestLocked(n, false)
-	small.KVTokens = 1
-	_, err := d.mu.router.Choose(n.Model, small, d.cfg.Policy)
-	return err == nil
 }
 
 // Explain says what Choose would do now, and why.
@@ -113,4 +116,20 @@ func (d *Dispatcher) Explain(n answer.Need) (swarm.Explanation, error) {
 		return swarm.Explanation{}, ErrNoPlan
 	}
 	return d.mu.router.Explain(n.Model, d.requestLocked(n, false), d.cfg.Policy)
+}
+
+// Around reserves another route for the same need, without a node that is alive
+// but slow. Nobody is blamed.
+func (d *Dispatcher) Around(n answer.Need, route swarm.Route, slow string) (answer.Grant, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.mu.router == nil {
+		return answer.Grant{}, ErrNoPlan
+	}
+	req := swarm.RescueRequest{Adaptive: d.requestLocked(n, false), Prefer: swarm.PreferCopy}
+	r, err := d.mu.router.Rescue(route, slow, req, d.cfg.Policy)
+	if err != nil {
+		return answer.Grant{}, err
+	}
+	return d.grantLocked(r.Route, n), nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -15,9 +16,16 @@ import (
 // errDied ends the contexts that Alive gave.
 var errDied = errors.New("membership declared the node dead")
 
+// rescueShare of each node's KV cells is sold to rescues only. Nodes hold to the
+// same share and refuse what would cut into it.
+const rescueShare = 1. / 8
+
+// Sellable is how many of a node's KV cells an answer that is no rescue may have.
+func Sellable(cells int) int { return cells - int(math.Ceil(rescueShare*float64(cells))) }
+
 // Config tunes a Dispatcher. The zero value is the default.
 type Config struct {
-	Policy swarm.Policy
+	Policy swarm.Policy // KVReserve 0 means an eighth, as nodes keep it
 	// Gone is told of a node whose connections broke and could not be made
 	// again; nil: nobody is told. It must not block.
 	Gone func(node string)
@@ -34,7 +42,7 @@ type Dispatcher struct {
 		fleet  *swarm.Fleet
 		router *swarm.Router // nil: no plan yet
 		nodes  map[string]*book
-		leases map[uint64]*swarm.Lease
+		leases map[uint64]lease
 		next   uint64
 		freed  chan struct{} // closed whenever something may have become possible
 	}
@@ -47,16 +55,29 @@ type book struct {
 	alive    context.Context // ends when the node dies
 	die      context.CancelCauseFunc
 	living   bool
-	cells    int // KV cells it has in all, and free, by its own last report
-	free     int
+
+	incarnation, sequence uint64    // of its last report
+	condemned             time.Time // we saw it fail; it counts as dead until it is heard of again
+	room                  room
+}
+
+// lease is what one grant holds. It belongs to the nodes that it was taken on,
+// whatever the plan has become since.
+type lease struct {
+	held  *swarm.Lease
+	nodes []string // one per stage
+	cells int      // on each
 }
 
 // New makes a dispatcher without plan and nodes.
 func New(cfg Config) *Dispatcher {
+	if cfg.Policy.KVReserve == 0 {
+		cfg.Policy.KVReserve = rescueShare
+	}
 	d := &Dispatcher{cfg: cfg}
 	d.mu.fleet = swarm.NewFleet("")
 	d.mu.nodes = map[string]*book{}
-	d.mu.leases = map[uint64]*swarm.Lease{}
+	d.mu.leases = map[uint64]lease{}
 	d.mu.freed = make(chan struct{})
 	return d
 }
@@ -77,16 +98,41 @@ func (d *Dispatcher) SetView(v *control.View) {
 	for i := range v.Members {
 		m := &v.Members[i]
 		b := d.bookLocked(m.ID)
+		b.hear(m, now)
 		d.lifeLocked(m.ID, b, m.Status)
-		state := v.Nodes[m.ID]
-		if m.Health != nil {
-			b.cells, b.free = m.Health.Cells, m.Health.FreeCells
+		state, heard := v.Nodes[m.ID], m.Heard
+		if !heard.After(b.condemned) {
+			state.Dead = true
+		}
+		if heard.IsZero() {
+			heard = now
 		}
 		// What does not validate was refused at the edge already.
-		_ = d.mu.fleet.Observe(state, now)
+		_ = d.mu.fleet.Observe(state, heard)
 		d.signalLocked(m.ID, b, now)
 	}
+	for id, b := range d.mu.nodes {
+		if _, enrolled := v.Nodes[id]; !enrolled && b.living {
+			d.lifeLocked(id, b, control.StatusLeft)
+			d.mu.fleet.MarkDead(id)
+		}
+	}
 	d.wakeLocked()
+}
+
+// hear takes a report, once. A new incarnation starts with a clean slate; the
+// same one that only was out of reach does not, or a node that breaks every
+// connection would be as good as new after each.
+func (b *book) hear(m *control.Member, now time.Time) {
+	h := m.Health
+	if h == nil || h.Incarnation == b.incarnation && h.Sequence == b.sequence {
+		return
+	}
+	if h.Incarnation != b.incarnation {
+		b.circuit.Reset()
+	}
+	b.incarnation, b.sequence = h.Incarnation, h.Sequence
+	b.room.report(h.Cells, h.FreeCells, now)
 }
 
 // lifeLocked starts and ends the context that Alive gives. A node that was only
@@ -96,7 +142,6 @@ func (d *Dispatcher) lifeLocked(id string, b *book, s control.Status) {
 	case s.Living() && !b.living:
 		if b.alive.Err() != nil {
 			b.alive, b.die = context.WithCancelCause(context.Background())
-			b.circuit.Reset()
 		}
 		b.living = true
 	case !s.Living() && s != control.StatusUnheard && b.living:
@@ -120,8 +165,8 @@ func (d *Dispatcher) signalLocked(id string, b *book, now time.Time) {
 	s := b.measures.signals()
 	s.Circuit = b.circuit.State(now)
 	s.Errors = b.circuit.ErrorRate(now)
-	if b.cells > 0 {
-		s.KVTotal, s.KVFree = swarm.Measured(float64(b.cells)), swarm.Measured(float64(b.free))
+	if b.room.cells > 0 {
+		s.KVTotal, s.KVFree = swarm.Measured(float64(b.room.cells)), swarm.Measured(float64(b.room.free(now)))
 	}
 	if err := d.mu.fleet.Signal(id, s); err != nil {
 		panic("BUG: a measured signal that is refused: " + err.Error())
@@ -155,8 +200,12 @@ func (d *Dispatcher) Observe(node string, s answer.Sample) {
 	b := d.bookLocked(node)
 	b.measures.take(s)
 	now := time.Now()
+	before := b.circuit.State(now)
 	b.circuit.Success(now)
 	d.signalLocked(node, b, now)
+	if before != b.circuit.State(now) {
+		d.wakeLocked()
+	}
 }
 
 // Patience is how long to wait for a step.

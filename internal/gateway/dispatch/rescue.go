@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"hecate/internal/gateway/answer"
 	"hecate/internal/stage"
@@ -15,7 +14,7 @@ import (
 // before the old ones are released. On error the old grant stands.
 func (d *Dispatcher) Rescue(_ context.Context, n answer.Need, g answer.Grant, failed []answer.Failure, p answer.Progress) (answer.Grant, answer.RescueKind, error) {
 	d.mu.Lock()
-	gone := d.condemnLocked(failed)
+	gone := d.condemnLocked(n, failed, true)
 	route, err := d.rescueLocked(n, g, failed, p)
 	if err != nil {
 		d.mu.Unlock()
@@ -35,30 +34,6 @@ func kindOf(r swarm.Route) answer.RescueKind {
 		return answer.Splice
 	}
 	return answer.Copy
-}
-
-// condemnLocked books the failures. A node whose connections are gone counts as
-// dead until it is heard of again; membership is told, so that everybody knows.
-func (d *Dispatcher) condemnLocked(failed []answer.Failure) (gone []string) {
-	now := time.Now()
-	for _, f := range failed {
-		d.blameLocked(f, now)
-		if f.Kind != answer.Refused {
-			d.mu.fleet.MarkDead(f.Node)
-		}
-		if f.Kind == answer.Gone {
-			gone = append(gone, f.Node)
-		}
-	}
-	return gone
-}
-
-func (d *Dispatcher) tell(gone []string) {
-	for _, node := range gone {
-		if d.cfg.Gone != nil {
-			d.cfg.Gone(node)
-		}
-	}
 }
 
 // rescueLocked asks the router. The answer goes on where it stood, so its

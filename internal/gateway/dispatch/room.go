@@ -1,0 +1,90 @@
+package dispatch
+
+import "time"
+
+const (
+	// reportLag bounds how old what a report says may be when it arrives: a
+	// session that ended less than this ago may still be counted in it.
+	reportLag = 500 * time.Millisecond
+	// A node that refused for want of cells is not asked for as many again for
+	// a moment: cells of an answer that just ended are freed within
+	// milliseconds, a cache in pieces heals only as answers end.
+	leastPause = 20 * time.Millisecond
+	mostPause  = time.Second
+)
+
+// room is what this gateway knows of one node's KV cells.
+//
+// A node's report is late: it still counts sessions that have ended and does
+// not count those that were granted since. Its own reservations a gateway
+// knows exactly, so only what others hold is taken from the report: what is
+// used beyond our own. That errs towards too much room, for half a second; the
+// node has the last word and refuses.
+type room struct {
+	cells   int // in all; 0: the node has not said
+	foreign int // taken by others at the last report; 0 <= foreign <= cells
+	own     int // reserved by leases of this gateway; >= 0
+	ended   []ended
+
+	refused int       // cells that the node had no room for, until then
+	until   time.Time // when that is forgotten
+	pause   time.Duration
+}
+
+// ended is a lease that was given back.
+type ended struct {
+	at    time.Time
+	cells int
+}
+
+// report takes what the node says it has in all and free.
+func (r *room) report(cells, free int, now time.Time) {
+	r.cells = cells
+	r.forget(now)
+	ours := r.own
+	for _, e := range r.ended {
+		ours += e.cells
+	}
+	r.foreign = min(max(0, cells-free-ours), cells)
+}
+
+func (r *room) take(cells int) { r.own += cells }
+
+func (r *room) give(cells int, now time.Time) {
+	r.forget(now)
+	r.own -= cells
+	r.ended = append(r.ended, ended{now, cells})
+}
+
+// forget drops leases that no report counts any more.
+func (r *room) forget(now time.Time) {
+	old := 0
+	for old < len(r.ended) && now.Sub(r.ended[old].at) >= reportLag {
+		old++
+	}
+	r.ended = r.ended[:copy(r.ended, r.ended[old:])]
+}
+
+// refuse notes that the node had no run of so many cells, and says for how long
+// it is not to be asked again: the longer the more often it refuses.
+func (r *room) refuse(cells int, now time.Time) time.Duration {
+	switch {
+	case now.After(r.until.Add(mostPause)):
+		r.refused, r.pause = cells, leastPause
+	case now.After(r.until):
+		r.refused, r.pause = cells, min(2*r.pause, mostPause)
+	default:
+		r.refused = min(r.refused, cells)
+	}
+	r.until = now.Add(r.pause)
+	return r.pause
+}
+
+// free is how many cells may be given away, those kept for rescues included.
+func (r *room) free(now time.Time) int {
+	free := max(0, r.cells-r.foreign-r.own)
+	if now.Before(r.until) {
+		free = min(free, r.refused-1)
+	}
+	return free
+}

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 
 	"hecate/internal/gateway/answer"
 	"hecate/internal/gateway/openai"
@@ -21,18 +22,19 @@ type piece struct {
 // choice is one of a request's alternatives while it is generated.
 type choice struct {
 	index    int
-	answer   *answer.Answer
+	answer   atomic.Pointer[answer.Answer] // replaced once, when a second try was faster
+	spoke    bool
 	speaker  Speaker
 	text     Text
 	left     int           // tokens that may still be generated
 	held     []stage.Token // tokens whose text is not certain yet
-	produced int // tokens so far, without the one that only ends the turn
+	produced int           // tokens so far, without the one that only ends the turn
 }
 
 // next generates until some text is certain or the choice ends.
 func (c *choice) next() (piece, error) {
 	for {
-		token, err := c.answer.Next()
+		token, err := c.token()
 		if err != nil {
 			return piece{}, err
 		}
@@ -56,6 +58,17 @@ func (c *choice) next() (piece, error) {
 	}
 }
 
+// token computes the next one; for the first, a second try may take over.
+func (c *choice) token() (stage.Token, error) {
+	if c.spoke {
+		return c.answer.Load().Next()
+	}
+	c.spoke = true
+	a, token, err := c.answer.Load().First()
+	c.answer.Store(a)
+	return token, err
+}
+
 func (c *choice) finish(text, reason string) piece {
 	return piece{choice: c.index, text: text, tokens: c.held, finish: reason}
 }
@@ -72,8 +85,8 @@ func (c *choice) run(ctx context.Context, out chan<- piece) {
 		case <-ctx.Done():
 			return
 		}
-		if p.finish != "" && c.produced == c.answer.Generated() {
-			c.answer.Settle()
+		if p.finish != "" && c.produced == c.answer.Load().Generated() {
+			c.answer.Load().Settle()
 		}
 		if p.finish != "" || p.err != nil {
 			return

@@ -63,7 +63,9 @@ func (g *Gateway) begin(ctx context.Context, w wish) (*generation, error) {
 			gen.close()
 			return nil, err
 		}
-		gen.choices = append(gen.choices, &choice{index: i, answer: a, text: w.model.Text, speaker: speakers[i], left: limit})
+		c := &choice{index: i, text: w.model.Text, speaker: speakers[i], left: limit}
+		c.answer.Store(a)
+		gen.choices = append(gen.choices, c)
 	}
 	for _, c := range gen.choices {
 		gen.wg.Go(func() { c.run(ctx, gen.pieces) })
@@ -120,7 +122,7 @@ func (gen *generation) settle() {
 	gen.wg.Wait()
 	gen.cancel()
 	for _, c := range gen.choices {
-		c.answer.Close()
+		c.answer.Load().Close()
 	}
 }
 
@@ -138,20 +140,20 @@ func (gen *generation) usage() openai.Usage {
 func (gen *generation) hecate() openai.Hecate {
 	var h openai.Hecate
 	for _, c := range gen.choices {
-		h.Rescues += c.answer.Rescues()
+		h.Rescues += c.answer.Load().Rescues()
 	}
-	h.Route = routeHeader(gen.choices[0].answer.Route())
+	h.Route = routeHeader(gen.choices[0].answer.Load().Route())
 	return h
 }
 
 // head writes what can be told before the first token.
 func (gen *generation) head(h http.Header) {
-	h.Set("X-Hecate-Route", routeHeader(gen.choices[0].answer.Route()))
+	h.Set("X-Hecate-Route", routeHeader(gen.choices[0].answer.Load().Route()))
 	exactness := "exact"
 	rescues := 0
 	for _, c := range gen.choices {
-		rescues += c.answer.Rescues()
-		if !c.answer.Exact() || !gen.model.Quantised() {
+		rescues += c.answer.Load().Rescues()
+		if !c.answer.Load().Exact() || !gen.model.Quantised() {
 			exactness = "coherent"
 		}
 	}

@@ -18,12 +18,15 @@ import (
 // Invariants between two calls of Next: len(tokens) >= proven; every link's
 // held <= len(tokens); each boundary of the route has its log.
 type Answer struct {
-	run  *Runner
-	job  Job
-	need Need
+	run    *Runner
+	job    Job
+	need   Need
+	limits Limits
 
-	ctx    context.Context
+	parent context.Context // the request's
+	ctx    context.Context // ends with it, or when the answer is closed
 	cancel context.CancelFunc
+	waits  waits
 
 	grant    Grant
 	links    []*link // by stage of the route; nil: to be opened
@@ -49,18 +52,11 @@ func (r *Runner) Start(ctx context.Context, job Job) (*Answer, error) {
 	if err := r.Poison.check(job); err != nil {
 		return nil, err
 	}
-	a := &Answer{run: r.ready(), job: job, logs: map[int]*boundary{}, deaths: map[int]int{}}
-	a.need = Need{Job: job.ID, Model: job.Model, Layers: job.Layers, PromptTokens: len(job.Prompt), OutputTokens: job.MaxTokens}
-	a.tokens = append(make([]int32, 0, len(job.Prompt)+job.MaxTokens), job.Prompt...)
-	a.purse = &purse{limit: a.run.Limits.SessionBytes, all: r.Budget}
-	grant, err := r.Router.Choose(ctx, a.need)
+	grant, err := r.Router.Choose(ctx, needOf(job))
 	if err != nil {
 		return nil, err
 	}
-	a.grant = grant
-	a.publish()
-	a.ctx, a.cancel = context.WithCancel(ctx)
-	a.follow(grant.Route)
+	a := r.answer(ctx, job, grant)
 	if err := a.insist(func() error { return a.connect(false) }); err != nil {
 		a.Close()
 		return nil, err
@@ -68,11 +64,20 @@ func (r *Runner) Start(ctx context.Context, job Job) (*Answer, error) {
 	return a, nil
 }
 
-// ready is a copy of the runner with defaults filled in.
-func (r *Runner) ready() *Runner {
-	c := *r
-	c.Limits = r.Limits.withDefaults()
-	return &c
+func needOf(j Job) Need {
+	return Need{Job: j.ID, Model: j.Model, Layers: j.Layers, PromptTokens: len(j.Prompt), OutputTokens: j.MaxTokens}
+}
+
+// answer makes an answer that follows a grant; its stages are not open yet.
+func (r *Runner) answer(ctx context.Context, job Job, grant Grant) *Answer {
+	a := &Answer{run: r, job: job, need: needOf(job), parent: ctx, grant: grant, logs: map[int]*boundary{}, deaths: map[int]int{}}
+	a.limits = r.Limits.withDefaults()
+	a.tokens = append(make([]int32, 0, len(job.Prompt)+job.MaxTokens), job.Prompt...)
+	a.purse = &purse{limit: a.limits.SessionBytes, all: r.Budget}
+	a.ctx, a.cancel = context.WithCancel(ctx)
+	a.publish()
+	a.follow(grant.Route)
+	return a
 }
 
 // Next computes the next token, whatever it takes. After an error the answer is

@@ -378,3 +378,61 @@ func TestStartRoutesAroundANodeThatRefuses(t *testing.T) {
 		t.Errorf("route %v, want the copy that lives", a.Route().Stages)
 	}
 }
+
+// A first token that is late is asked for once more, around the slow node.
+func TestALateFirstTokenIsHedged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, j := threeStages(), job(5, 8)
+		f.usual, f.patience = 10*time.Millisecond, time.Minute
+		f.onStep = func(node string, s stage.Step) {
+			if node == "b" {
+				time.Sleep(20 * time.Second) // fake time: alive, and far too slow
+			}
+		}
+		began := time.Now()
+		a, err := f.runner(Limits{}).Start(context.Background(), j)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, token, err := a.First()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := []int32{token.ID}
+		for range j.MaxTokens - 1 {
+			token, err := a.Next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, token.ID)
+		}
+		if want := whole(t, j); !slices.Equal(got, want) {
+			t.Errorf("got %v, want %v", got, want)
+		}
+		if d := time.Since(began); d > 21*time.Second {
+			t.Errorf("took %s", d)
+		}
+		if !a.Route().Uses("x") || len(f.events) != 1 || f.events[0].Rescue != Hedge || f.events[0].Node != "b" {
+			t.Errorf("route %v, events %+v, want the copy on x and y because b was slow", a.Route(), f.events)
+		}
+		a.Close()
+		if len(f.grants) != 0 {
+			t.Errorf("reservations left: %v", f.grants)
+		}
+	})
+}
+
+// Impatience has a budget: a loaded swarm is not asked everything twice.
+func TestHedgesAreFew(t *testing.T) {
+	var h hedges
+	allowed := 0
+	for range 200 {
+		h.answers.Add(1)
+		if h.allow() {
+			allowed++
+		}
+	}
+	if allowed > 200/hedgeShare+hedgeSpare {
+		t.Errorf("%d of 200 answers were hedged", allowed)
+	}
+}

@@ -38,6 +38,7 @@ type fakeSwarm struct {
 	events   []Event
 	onStep   func(node string, s stage.Step) // called before a step is computed
 	patience time.Duration
+	usual    time.Duration // 0: unknown, so nobody hedges
 }
 
 type fakeNode struct {
@@ -154,7 +155,22 @@ func (f *fakeSwarm) Release(g Grant) {
 
 func (f *fakeSwarm) Observe(string, Sample)                  {}
 func (f *fakeSwarm) Patience(string, int, int) time.Duration { return f.patience }
-func (f *fakeSwarm) Alive(node string) context.Context       { return context.Background() }
+func (f *fakeSwarm) Usual(string, int, int) (time.Duration, bool) {
+	return f.usual, f.usual > 0
+}
+
+func (f *fakeSwarm) Around(_ Need, route swarm.Route, slow string) (Grant, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, r := range f.routes {
+		if f.livesLocked(r) && !r.Uses(slow) {
+			return f.grantLocked(r), nil
+		}
+	}
+	return Grant{}, swarm.ErrNoRoute
+}
+
+func (f *fakeSwarm) Alive(node string) context.Context { return context.Background() }
 
 func (f *fakeSwarm) rowsOf(name string) int {
 	f.mu.Lock()

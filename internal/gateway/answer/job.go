@@ -79,8 +79,13 @@ type Router interface {
 	Release(g Grant)
 	// Observe takes one finished step into the telemetry.
 	Observe(node string, s Sample)
+	// Around reserves another route, without a node that is alive but slow. The
+	// first one's grant stands.
+	Around(n Need, route swarm.Route, slow string) (Grant, error)
 	// Patience is how long to wait for a step of rows over layers at a node.
 	Patience(node string, rows, layers int) time.Duration
+	// Usual is how long such a step usually takes; false while nobody knows.
+	Usual(node string, rows, layers int) (time.Duration, bool)
 	// Alive gives a context that ends when the node is declared dead.
 	Alive(node string) context.Context
 }
@@ -93,6 +98,7 @@ const (
 	Copy      RescueKind = "copy"      // another whole copy took over
 	Reconnect RescueKind = "reconnect" // the node lives and kept its state
 	Reroute   RescueKind = "reroute"   // nothing had been sent yet
+	Hedge     RescueKind = "hedge"     // nothing had been sent yet, and a second try was faster
 )
 
 // A Sample is what one step took.
@@ -160,6 +166,8 @@ type Runner struct {
 	Poison *Poison     // remembers queries of death; nil: not remembered
 	Events func(Event) // told of every rescue and loss; must not block
 	Log    *slog.Logger
+
+	hedges hedges
 }
 
 // An Event is one step in the story of an answer.

@@ -46,7 +46,7 @@ func (a *Answer) shake(ctx context.Context, l *link, rescue, resume bool) (stage
 	if err != nil {
 		return stage.Opened{}, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, a.run.Limits.OpenTime, errPatience)
+	ctx, cancel := context.WithTimeoutCause(ctx, a.limits.OpenTime, errPatience)
 	defer cancel()
 	defer context.AfterFunc(l.ctx, cancel)()
 	if l.session, err = a.run.Opener.Open(ctx, l.stage.Node, opening, rescue); err != nil {

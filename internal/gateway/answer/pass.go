@@ -127,7 +127,7 @@ func (a *Answer) fillStage(ctx, failed context.Context, l *link, total int) (sta
 // piece never crosses proven: rows that the whole route has computed before go
 // apart from those that might be what killed a node.
 func (a *Answer) chunk(ctx context.Context, l *link, total int) (stage.Step, error) {
-	limit := min(total-l.held, a.run.Limits.Chunk, l.maxRows)
+	limit := min(total-l.held, a.limits.Chunk, l.maxRows)
 	if l.held < a.proven {
 		limit = min(limit, a.proven-l.held)
 	}
@@ -150,6 +150,8 @@ func (a *Answer) step(ctx context.Context, l *link, s stage.Step) (stage.Result,
 	began := time.Now()
 	ctx, done := l.under(ctx)
 	defer done()
+	a.waits.begin(l.stage.Node)
+	defer a.waits.end(l.stage.Node)
 	if err := l.send(ctx, s); err != nil {
 		return stage.Result{}, err
 	}

@@ -46,7 +46,7 @@ func (a *Answer) condemn(f *stageError) error {
 	if errors.As(f.err, &refusal) && (refusal.Code == stage.CodeNotFinite || refusal.Code == stage.CodeBad) {
 		return fmt.Errorf("answer %s at token %d: %w", a.job.ID, a.Generated(), f)
 	}
-	if a.story.attempts >= a.run.Limits.Tries {
+	if a.story.attempts >= a.limits.Tries {
 		return fmt.Errorf("answer %s: %w after %d rescues: %w", a.job.ID, ErrNoWayOn, a.story.attempts, f)
 	}
 	return nil
@@ -89,7 +89,7 @@ func (a *Answer) bury(f *stageError) error {
 // reroute asks the router for a route without the failed node, and keeps asking
 // while time remains: a node may return.
 func (a *Answer) reroute(f *stageError) error {
-	deadline := time.Now().Add(a.run.Limits.RescueTime)
+	deadline := time.Now().Add(a.limits.RescueTime)
 	failed := []Failure{f.failure()}
 	for {
 		grant, kind, err := a.run.Router.Rescue(a.ctx, a.need, a.grant, failed, Progress{Tokens: len(a.tokens), StatesKept: a.statesKept(f.stage)})

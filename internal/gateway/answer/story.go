@@ -62,3 +62,12 @@ func (a *Answer) tell(e Event) {
 		a.run.Events(e)
 	}
 }
+
+// hedged tells that this answer is the second try and was faster than the first.
+func (a *Answer) hedged(slow string) {
+	e := Event{Job: a.job.ID, Kind: "rescued", Rescue: Hedge, Node: slow, Position: len(a.job.Prompt)}
+	a.tell(e)
+	if a.run.Log != nil {
+		a.run.Log.Info("a second try was faster", "job", e.Job, "slow", e.Node, "route", a.Route().String())
+	}
+}

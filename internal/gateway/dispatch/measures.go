@@ -56,15 +56,11 @@ func (m *measures) signals() swarm.Signals {
 
 // patience is how long a step of rows over layers may take.
 func (m *measures) patience(rows, layers int) time.Duration {
-	usual := m.wall
-	if rows > 1 {
-		usual = swarm.Reading{Value: m.rowWall.Value * float64(rows), Known: m.rowWall.Known}
-	}
-	if !usual.Known {
+	usual, known := m.usual(rows, layers)
+	if !known {
 		return firstPatience + time.Duration(rows)*rowPatience
 	}
-	d := time.Duration(patienceFactor * usual.Value * float64(layers) * float64(time.Millisecond))
-	return min(max(d, leastPatience), mostPatience)
+	return min(max(patienceFactor*usual, leastPatience), mostPatience)
 }
 
 // RoundTrip is the measured way to a node and back, in milliseconds.
@@ -75,4 +71,20 @@ func (d *Dispatcher) RoundTrip(node string) swarm.Reading {
 		return b.measures.link
 	}
 	return swarm.Reading{}
+}
+
+// usual is what a step of rows over layers takes, waiting included.
+func (m *measures) usual(rows, layers int) (time.Duration, bool) {
+	perLayer := m.wall
+	if rows > 1 {
+		perLayer = swarm.Reading{Value: m.rowWall.Value * float64(rows), Known: m.rowWall.Known}
+	}
+	return time.Duration(perLayer.Value * float64(layers) * float64(time.Millisecond)), perLayer.Known
+}
+
+// Usual is how long a step usually takes at a node; false while nobody knows.
+func (d *Dispatcher) Usual(node string, rows, layers int) (time.Duration, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.bookLocked(node).measures.usual(rows, layers)
 }

@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"errors"
 	"math/big"
 	"net"
 	"testing"
@@ -252,23 +253,36 @@ func (g *gate) open() pool.Session {
 // echoes checks that the session still does its work.
 func (g *gate) echoes(s pool.Session, text string) {
 	g.t.Helper()
-	ctx := timeout(g.t)
-	if err := s.Send(ctx, []byte(text)); err != nil {
-		g.t.Fatalf("Send: %v", err)
-	}
-	got, err := s.Recv(ctx)
+	got, err := talk(timeout(g.t), s, text)
 	if err != nil || string(got) != text {
-		g.t.Fatalf("Recv: %q, %v", got, err)
+		g.t.Fatalf("echo: %q, %v", got, err)
 	}
 	s.Recycle(got)
 }
 
-// works checks that a new session can be had and does its work.
+// works checks that a new session can be had and does its work. A session on a
+// connection that is lost but not yet known to be may have to be had again.
 func (g *gate) works() {
 	g.t.Helper()
-	s := g.open()
-	g.echoes(s, "new")
-	s.Close(pool.CodeNormal)
+	ctx := timeout(g.t)
+	for {
+		s := g.open()
+		got, err := talk(ctx, s, "new")
+		s.Close(pool.CodeNormal)
+		if err == nil && string(got) == "new" {
+			return
+		}
+		if !errors.Is(err, pool.ErrWriterLost) {
+			g.t.Fatalf("a new session: %q, %v", got, err)
+		}
+	}
+}
+
+func talk(ctx context.Context, s pool.Session, text string) ([]byte, error) {
+	if err := s.Send(ctx, []byte(text)); err != nil {
+		return nil, err
+	}
+	return s.Recv(ctx)
 }
 
 // ends waits for the end of a session and returns why.

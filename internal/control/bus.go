@@ -48,6 +48,11 @@ func HealthOf(element string) string { return subjectRoot + ".node." + element +
 // CommandOf is the same for commands.
 func CommandOf(element string) string { return subjectRoot + ".node." + element + ".cmd" }
 
+// EchoSubject is where a gateway talks to itself, to know that it hears.
+func EchoSubject(gateway string) string {
+	return subjectRoot + ".gateway." + EscapeElement(gateway) + ".echo"
+}
+
 // AllHealth is the pattern of every node's health.
 const AllHealth = subjectRoot + ".node.*.health"
 

@@ -63,8 +63,11 @@ func (m *Member) nodeState() swarm.NodeState {
 
 // MembershipConfig says what a Membership listens to.
 type MembershipConfig struct {
-	Store    Store
-	Bus      Bus
+	Store Store
+	Bus   Bus
+	// Name is this gateway's; it may not share the bus with another of that
+	// name. Empty: "gateway".
+	Name     string
 	Liveness Liveness
 	Log      *slog.Logger // nil: silent
 }
@@ -97,6 +100,9 @@ func NewMembership(cfg MembershipConfig) *Membership {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+	if cfg.Name == "" {
+		cfg.Name = "gateway"
+	}
 	m := &Membership{cfg: cfg, wake: make(chan struct{}, 1)}
 	m.mu.roster = NewRoster(cfg.Liveness)
 	m.mu.subs = map[*Subscription]bool{}
@@ -128,6 +134,12 @@ func (m *Membership) Run(ctx context.Context) error {
 		return fmt.Errorf("listening for health: %w", err)
 	}
 	defer stop()
+	e := &ear{bus: m.cfg.Bus, subject: EchoSubject(m.cfg.Name), heard: time.Now()}
+	stopEcho, err := e.open()
+	if err != nil {
+		return fmt.Errorf("listening to oneself: %w", err)
+	}
+	defer stopEcho()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -140,7 +152,7 @@ func (m *Membership) Run(ctx context.Context) error {
 			}
 			m.record(u)
 		case <-timer.C:
-			m.apply(func(r *Roster, now time.Time) []Event { return r.Tick(now) })
+			m.tick(e)
 			m.flush()
 		case <-m.wake:
 			for _, ask := range m.wanted() {
@@ -149,6 +161,18 @@ func (m *Membership) Run(ctx context.Context) error {
 		}
 		timer.Reset(m.untilNext())
 	}
+}
+
+// tick lets time pass. When we do not even hear ourselves, silence says
+// nothing about others.
+func (m *Membership) tick(e *ear) {
+	deaf := e.deaf(time.Now())
+	m.apply(func(r *Roster, now time.Time) []Event {
+		if deaf {
+			r.Deaf(now)
+		}
+		return r.Tick(now)
+	})
 }
 
 // ReportReset says that the data plane's connections to a node were reset or

@@ -205,10 +205,18 @@ func (r *Roster) Tick(now time.Time) []Event {
 	return events
 }
 
-// Excuse gives every living node one fresh window, because the observer has
-// evidence against itself.
+// Excuse gives every living node one fresh window, because the observer stood
+// still. Others may have given up on it meanwhile, so resets prove nothing
+// either for that long.
 func (r *Roster) Excuse(now time.Time) {
 	r.grace = now.Add(r.live.Dead)
+	r.Deaf(now)
+}
+
+// Deaf gives every living node one fresh window, because the observer has
+// evidence that it would not hear them. A reset still counts: it was seen on
+// another way.
+func (r *Roster) Deaf(now time.Time) {
 	for _, m := range r.members {
 		if m.Status.Living() {
 			m.Heard = now

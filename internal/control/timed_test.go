@@ -190,6 +190,36 @@ func TestAResetNodeThatLivesIsBackBeforeItsNextReport(t *testing.T) {
 	})
 }
 
+func TestWhoDoesNotHearHimselfCondemnsNobody(t *testing.T) {
+	inTime(t, func(t *testing.T, r *rig) {
+		for _, id := range []string{"a", "b"} {
+			r.enrol(id, 1)
+			_, stop := r.node(id, 1)
+			defer func() { _ = stop(false) }()
+		}
+		cut := func(silent bool) {
+			for _, subject := range []string{control.EchoSubject("gateway"), control.HealthSubject("a"), control.HealthSubject("b")} {
+				r.bus.Silence(subject, silent)
+			}
+		}
+		r.wantStatus("a", "alive")
+		cut(true)
+		time.Sleep(time.Minute)
+		r.wantStatus("a", "alive")
+		r.membership.ReportReset("b") // seen on the data plane, so it counts
+		if !r.membership.View().Nodes["b"].Dead {
+			t.Error("a reset was not believed")
+		}
+		cut(false)
+		time.Sleep(5 * time.Second)
+		r.wantStatus("a", "alive")
+		r.wantStatus("b", "alive")
+		r.bus.Silence(control.HealthSubject("a"), true)
+		time.Sleep(3 * time.Second)
+		r.wantStatus("a", "dead")
+	})
+}
+
 func TestAPausedNodeTakesNothingNew(t *testing.T) {
 	inTime(t, func(t *testing.T, r *rig) {
 		r.enrol("mini", 1)

@@ -237,3 +237,25 @@ func (a *Accounts) operatorToken() (string, error) {
 	}
 	return token, nil
 }
+
+// ServerConfig writes, in the syntax of nats-server, what each server of an
+// external cluster must trust. It holds no secret. It needs Owned.
+func (a *Accounts) ServerConfig() (string, error) {
+	if !a.Owned() {
+		return "", errors.New("this account belongs to the operator of the cluster, who configures it")
+	}
+	operator, err := a.operatorToken()
+	if err != nil {
+		return "", err
+	}
+	account, err := a.accountToken()
+	if err != nil {
+		return "", err
+	}
+	system, err := a.systemToken()
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("operator: %q\nsystem_account: %s\nresolver: MEMORY\nresolver_preload: {\n  %s: %q\n  %s: %q\n}\nmax_payload: %d\n",
+		operator, publicOf(a.system), a.account, account, publicOf(a.system), system, maxPayload), nil
+}

@@ -151,11 +151,11 @@ func (c *Conn) options(cfg Config) []nats.Option {
 			}
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
-			subject := ""
-			if sub != nil {
-				subject = sub.Subject
+			if sub == nil { // a try to reconnect, several a second
+				c.log.Debug("control plane", "error", err)
+				return
 			}
-			c.log.Warn("control plane", "subject", subject, "error", err)
+			c.log.Warn("control plane", "subject", sub.Subject, "error", err)
 		}),
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"hecate/internal/control"
@@ -30,6 +31,9 @@ type GatewayConfig struct {
 	// Join and Bus are where enrolment and the embedded NATS server listen,
 	// ip:port; empty: a free loopback port, the same one after a restart.
 	Join, Bus string
+	// External uses an existing NATS cluster instead of an embedded server;
+	// several gateways with one authority may then share the swarm.
+	External *External
 	// Advertise are the hosts under which members reach both; empty: the
 	// listening address.
 	Advertise []string
@@ -66,8 +70,11 @@ type Gateway struct {
 	key         *ecdsa.PrivateKey
 	credentials *identity.Credentials
 	accounts    *natsbus.Accounts
-	server      *natsbus.Server
+	ports       *ports
+	trust       []byte          // PEM of an external cluster's authority
+	server      *natsbus.Server // nil with an external cluster
 	conn        *natsbus.Conn
+	admission   atomic.Pointer[control.Membership] // nil until it runs
 	membership  *control.Membership
 	reconciler  *control.Reconciler
 	tokens      *enrol.Tokens
@@ -85,9 +92,9 @@ func StartGateway(ctx context.Context, cfg GatewayConfig) (*Gateway, error) {
 	if err := cfg.fill(); err != nil {
 		return nil, err
 	}
-	g := &Gateway{cfg: cfg, cancel: func() {}}
+	g := &Gateway{cfg: cfg, cancel: func() {}, ports: loadPorts(cfg.Dir)}
 	g.close = sync.OnceFunc(g.stop)
-	for _, step := range []func(context.Context) error{g.openIdentity, g.openBus, g.openEnrolment} {
+	for _, step := range []func(context.Context) error{g.openIdentity, g.openBus, g.openJoin} {
 		if err := step(ctx); err != nil {
 			g.Close()
 			return nil, err
@@ -121,91 +128,48 @@ func (g *Gateway) issue(context.Context) ([]*x509.Certificate, error) {
 	return g.authority.Issue(identity.RoleGateway, g.cfg.Name, g.key.Public())
 }
 
-func (g *Gateway) openBus(ctx context.Context) error {
-	var err error
-	if g.accounts, err = natsbus.OpenAccounts(filepath.Join(g.cfg.Dir, "authority", "bus.json")); err != nil {
-		return err
-	}
-	user, err := g.accounts.GatewayUser(g.cfg.Name)
+func (g *Gateway) openJoin(context.Context) error {
+	listen, err := g.ports.pick("join", g.cfg.Join)
 	if err != nil {
-		return err
-	}
-	remembered := loadPorts(g.cfg.Dir)
-	listen, err := remembered.pick("bus", g.cfg.Bus)
-	if err != nil {
-		return err
-	}
-	g.server, err = natsbus.StartServer(ctx, natsbus.ServerConfig{
-		Name: g.cfg.Name, Dir: filepath.Join(g.cfg.Dir, "nats"), Listen: listen, Log: g.cfg.Log,
-		TLS: g.credentials.Server(g.admit, identity.RoleNode, identity.RoleGateway), Accounts: g.accounts,
-	})
-	if err != nil {
-		return err
-	}
-	remembered.keep("bus", g.server.Addr())
-	g.conn, err = natsbus.Connect(ctx, natsbus.Config{
-		Servers: advertised(g.server.Addr(), nil, nil), Credentials: g.credentials, User: user, Log: g.cfg.Log,
-	})
-	if err != nil {
-		return err
-	}
-	if err := g.conn.Prepare(ctx); err != nil {
-		return err
-	}
-	if listen, err = remembered.pick("join", g.cfg.Join); err != nil {
 		return err
 	}
 	if g.join, err = net.Listen("tcp", listen); err != nil {
 		return fmt.Errorf("listening for machines that join: %w", err)
 	}
-	remembered.keep("join", g.join.Addr())
-	return remembered.save()
-}
-
-// admit refuses members that were removed, though their certificate is still
-// good. Until membership runs there is nobody to refuse.
-func (g *Gateway) admit(id identity.ID) error {
-	if g.membership == nil || id.Role != identity.RoleNode {
-		return nil
-	}
-	m := g.membership.View().Member(id.Name)
-	if m != nil && m.Record != nil && m.Record.Desired == control.DesiredRemoved {
-		return fmt.Errorf("%w: %q", enrol.ErrRemoved, id.Name)
-	}
-	return nil
-}
-
-func (g *Gateway) openEnrolment(context.Context) error {
+	g.ports.keep("join", g.join.Addr())
 	g.tokens = enrol.NewTokens(g.conn)
 	g.http = &http.Server{
 		Handler: enrol.NewServer(enrol.ServerConfig{
 			Authority: g.authority, Store: g.conn, Bus: g.conn, Log: g.cfg.Log,
-			BusServers: func(seen net.Addr) []string { return advertised(g.server.Addr(), g.cfg.Advertise, seen) },
+			BusServers: g.busServers,
 			Gateways:   func(seen net.Addr) []string { return advertised(g.join.Addr(), g.cfg.Advertise, seen) },
 			BusToken: func(node, key string) (string, error) {
 				return g.accounts.NodeToken(node, key, time.Now().Add(identity.CertificateLife))
 			},
+			BusTrust: g.trust,
 		}),
 		// A request is a few kilobytes: who needs longer holds a socket.
 		ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 30 * time.Second,
 		MaxHeaderBytes: 16 << 10,
 		ErrorLog:       slog.NewLogLogger(g.cfg.Log.Handler(), slog.LevelDebug),
 	}
-	return nil
+	return g.ports.save()
 }
 
 func (g *Gateway) run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	g.cancel = cancel
 	g.membership = control.NewMembership(control.MembershipConfig{
-		Store: g.conn, Bus: g.conn, Liveness: g.cfg.Liveness, Log: g.cfg.Log,
+		Store: g.conn, Bus: g.conn, Name: g.cfg.Name, Liveness: g.cfg.Liveness, Log: g.cfg.Log,
 	})
+	g.admission.Store(g.membership)
 	g.reconciler = control.NewReconciler(control.ReconcilerConfig{
 		Store: g.conn, Membership: g.membership, Planner: g.cfg.Planner, Holder: g.cfg.Name,
 		LeaseTTL: g.cfg.LeaseTTL, Patience: g.cfg.Patience, Log: g.cfg.Log,
 	})
 	g.tasks.Go(func() { g.forever(ctx, "membership", g.membership.Run) })
 	g.tasks.Go(func() { g.forever(ctx, "planning", g.reconciler.Run) })
+	g.tasks.Go(func() { g.expel(ctx) })
 	g.tasks.Go(func() {
 		g.credentials.KeepFresh(ctx, g.issue, func(err error) { g.cfg.Log.Error("certificate", "error", err) })
 	})

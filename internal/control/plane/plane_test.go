@@ -12,6 +12,7 @@ import (
 
 	"hecate/internal/control"
 	"hecate/internal/control/enrol"
+	"hecate/internal/control/natsbus"
 	"hecate/swarm"
 )
 
@@ -58,9 +59,10 @@ func token(t *testing.T, g *Gateway, uses int) string {
 
 // worker is a node whose room holds at once whatever the plan says.
 type worker struct {
-	node *Node
-	plan atomic.Pointer[control.PlanDocument]
-	stop func() error
+	node  *Node
+	plan  atomic.Pointer[control.PlanDocument]
+	stop  func() error
+	ended chan struct{} // closed when Run has returned
 }
 
 func startWorker(t *testing.T, dir, name, token string) *worker {
@@ -69,15 +71,18 @@ func startWorker(t *testing.T, dir, name, token string) *worker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &worker{node: n}
+	w := &worker{node: n, ended: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- n.Run(ctx, w.duty()) }()
+	var result error
+	go func() {
+		defer close(w.ended)
+		result = n.Run(ctx, w.duty())
+	}()
 	w.stop = sync.OnceValue(func() error {
 		cancel()
-		err := <-done
+		<-w.ended
 		n.Close()
-		return err
+		return result
 	})
 	t.Cleanup(func() { _ = w.stop() })
 	return w
@@ -210,14 +215,52 @@ func TestARemovedNodeEndsAndMayComeBackWithAToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, "it is gone", func() bool { return alive(g) == 1 })
-	await(t, "it was told", func() bool { return w.plan.Load().DesiredOf("mini") == control.DesiredRemoved })
-	if err := w.stop(); err != nil && !errors.Is(err, enrol.ErrRemoved) {
+	<-w.ended
+	if err := w.stop(); !errors.Is(err, enrol.ErrRemoved) {
 		t.Errorf("it ended with %v", err)
+	}
+	if d := w.plan.Load(); d.DesiredOf("mini") != control.DesiredRemoved {
+		t.Errorf("its last plan is %s, where it is %s", d, d.DesiredOf("mini"))
 	}
 	again := startWorker(t, t.TempDir(), "mini", token(t, g, 1))
 	await(t, "it is back", func() bool { return holding(g) == 2 })
 	if d := again.plan.Load(); d.DesiredOf("mini") != control.DesiredActive {
 		t.Errorf("%s still has it as %s", d, d.DesiredOf("mini"))
+	}
+}
+
+func TestARemovedNodeThatDoesNotGoIsExpelled(t *testing.T) {
+	g := startGateway(t, t.TempDir(), control.Patience{})
+	w := startWorker(t, t.TempDir(), "mini", token(t, g, 1))
+	await(t, "it lives", func() bool { return alive(g) == 1 })
+	// It neither reads plans nor asks: a connection made with its credentials.
+	user, err := natsbus.NewUser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tok, err := g.accounts.NodeToken("mini", user.PublicKey(), time.Now().Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	user.SetToken(tok)
+	stubborn, err := natsbus.Connect(t.Context(), natsbus.Config{
+		Servers: g.busServers(nil), Credentials: w.node.Credentials(), User: user,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stubborn.Close()
+	if err := control.SetDesired(t.Context(), g.Store(), "mini", control.DesiredRemoved); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "it is expelled", func() bool { return !stubborn.Connected() })
+	if err := stubborn.Reconnect(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := natsbus.Connect(t.Context(), natsbus.Config{
+		Servers: g.busServers(nil), Credentials: w.node.Credentials(), User: user,
+	}); err == nil {
+		t.Error("a removed node was admitted again")
 	}
 }
 

@@ -1,0 +1,186 @@
+package plane
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"hecate/internal/control"
+	"hecate/swarm"
+)
+
+// A cluster is three real NATS servers on loopback, as an operator would run
+// them: with certificates of an authority of their own, and our accounts from
+// the configuration that we print.
+type cluster struct {
+	servers []*server.Server
+	trust   string // PEM file
+}
+
+func startCluster(t *testing.T, config string) *cluster {
+	t.Helper()
+	dir := t.TempDir()
+	c := &cluster{trust: filepath.Join(dir, "ca.pem")}
+	cert := foreignCertificate(t, c.trust)
+	routes := make([]string, 3)
+	for i := range routes {
+		routes[i] = fmt.Sprintf("nats-route://%s", freeAddress(t))
+	}
+	for i := range routes {
+		path := filepath.Join(dir, fmt.Sprintf("nats-%d.conf", i))
+		text := config + fmt.Sprintf(`
+			server_name: nats-%d
+			listen: "127.0.0.1:-1"
+			jetstream { store_dir: %q, sync_interval: always }
+			cluster { name: test, listen: %q, routes: [ %s ] }
+		`, i, filepath.Join(dir, fmt.Sprint(i)), strings.TrimPrefix(routes[i], "nats-route://"), strings.Join(routes, ", "))
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		opts, err := server.ProcessConfigFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		opts.NoSigs, opts.NoLog, opts.TLSTimeout = true, true, 5
+		opts.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{cert}}
+		s, err := server.NewServer(opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Start()
+		t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+		c.servers = append(c.servers, s)
+	}
+	await(t, "the cluster has a leader", func() bool {
+		for _, s := range c.servers {
+			if s.JetStreamIsLeader() {
+				return s.ReadyForConnections(time.Second)
+			}
+		}
+		return false
+	})
+	return c
+}
+
+func (c *cluster) addresses() (out []string) {
+	for _, s := range c.servers {
+		out = append(out, s.Addr().String())
+	}
+	return out
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// foreignCertificate makes a certificate that has nothing to do with any swarm.
+func foreignCertificate(t *testing.T, path string) tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
+func TestTwoGatewaysShareASwarmOverAClusterThatLosesAServer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("three servers with synced files take seconds")
+	}
+	first, second := t.TempDir(), t.TempDir()
+	config, err := ServerConfig(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := startCluster(t, config)
+	start := func(dir, name string) *Gateway {
+		t.Helper()
+		g, err := StartGateway(t.Context(), GatewayConfig{
+			Dir: dir, Name: name, Planner: swarm.Planner{}.Plan, Log: testLog(t),
+			Patience: control.Patience{FirstNodes: 3}, External: &External{Servers: c.addresses(), Trust: c.trust},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(g.Close)
+		return g
+	}
+	one := start(first, "one")
+	if err := copyAuthority(first, second); err != nil {
+		t.Fatal(err)
+	}
+	two := start(second, "two")
+	addModel(t, one)
+	tok := token(t, one, 2)
+	workers := []*worker{startWorker(t, t.TempDir(), "a", tok), startWorker(t, t.TempDir(), "b", tok), startWorker(t, t.TempDir(), "c", token(t, two, 1))}
+	await(t, "both gateways see three nodes with layers", func() bool { return holding(one) == 3 && holding(two) == 3 })
+	before := workers[0].plan.Load()
+
+	leader, other := one, two
+	if two.Reconciler().Leading() {
+		leader, other = two, one
+	}
+	events := other.Membership().Subscribe()
+	defer events.Close()
+	c.servers[0].Shutdown()
+	c.servers[0].WaitForShutdown()
+	leader.Close()
+	await(t, "the other gateway plans", func() bool {
+		d := workers[0].plan.Load()
+		return other.Reconciler().Leading() && d.Epoch > before.Epoch && d.Hash == before.Hash
+	})
+	await(t, "the nodes report to it", func() bool { return holding(other) == 3 })
+	for len(events.C) > 0 {
+		if e, ok := (<-events.C).(control.Died); ok {
+			t.Errorf("a lost server or gateway condemned a node: %s", e)
+		}
+	}
+}
+
+// copyAuthority does what an operator does to start a second gateway.
+func copyAuthority(from, to string) error {
+	to = filepath.Join(to, "authority")
+	if err := os.MkdirAll(to, 0o700); err != nil {
+		return err
+	}
+	for _, file := range []string{"ca.key", "ca.crt", "bus.json"} {
+		data, err := os.ReadFile(filepath.Join(from, "authority", file))
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(to, file), data, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -48,6 +48,7 @@ type root struct {
 	Plan     planCmd     `cmd:"" help:"Show which node would hold which layers, and why."`
 	Route    routeCmd    `cmd:"" help:"Evaluate and explain routes."`
 	SwarmSim swarmSimCmd `cmd:"" name:"swarm-sim" help:"Run a swarm's whole life cycle in memory."`
+	Sim      simCmd      `cmd:"" help:"Simulate a whole swarm under load, one routing policy beside the other."`
 
 	Version versionCmd `cmd:"" help:"Print the version and the kernels in this binary."`
 }

@@ -3,6 +3,8 @@ package engine
 import (
 	"errors"
 	"fmt"
+
+	"hecate/internal/engine/arch"
 )
 
 // Errors that callers decide on. The typed errors below match them with
@@ -27,7 +29,7 @@ var (
 	// ErrNotFinite: a result was NaN or infinite.
 	ErrNotFinite = errors.New("engine: result is not finite")
 	// ErrUnsupported: no adapter implements this model.
-	ErrUnsupported = errors.New("engine: unsupported model")
+	ErrUnsupported = arch.ErrUnsupported
 	// ErrModelMismatch: a file is of another model than those loaded under the
 	// same name.
 	ErrModelMismatch = errors.New("engine: file is of another model")

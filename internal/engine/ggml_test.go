@@ -71,15 +71,16 @@ func TestShards(t *testing.T) {
 		}
 		e := newEngine(t, Options{})
 		for first := 0; first < s.layers; first += 2 {
+			last := min(first+1, s.layers-1)
 			var shard bytes.Buffer
-			if err := gguf.WriteShard(&shard, f, data, first, first+1, spec.Explicit...); err != nil {
+			if err := gguf.WriteShard(&shard, f, data, first, last, spec.Explicit...); err != nil {
 				t.Fatal(err)
 			}
 			path := filepath.Join(t.TempDir(), fmt.Sprint(first, ".gguf"))
 			if err := os.WriteFile(path, shard.Bytes(), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			load(t, e, "m", path, first, first+1)
+			load(t, e, "m", path, first, last)
 		}
 		c := openChain(t, e, "m", []int{0, 1, s.layers}, len(s.tokens))
 		s.check(t, "from shards", 0, c.feed(t, s.tokens))
@@ -91,7 +92,7 @@ func TestShards(t *testing.T) {
 // change the last bits.
 func TestFloatWeights(t *testing.T) {
 	const tolerance = 0.05
-	for _, kind := range []gguf.Kind{gguf.F16, gguf.F32} {
+	for _, kind := range []gguf.Kind{gguf.F16, gguf.F32, gguf.BF16} {
 		path := filepath.Join(t.TempDir(), "m.gguf")
 		if err := randmodel.WriteFile(path, randmodel.Tiny(kind, 3)); err != nil {
 			t.Fatal(err)

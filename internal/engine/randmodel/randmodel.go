@@ -18,13 +18,13 @@ import (
 type Config struct {
 	Name    string // general.name; default "random"
 	Layers  int
-	Width   int // a multiple of 32 (quantised kinds)
+	Width   int // a multiple of 32 (quantised kinds), of 256 (K kinds)
 	Heads   int
 	KVHeads int
-	Inner   int // width of the feed-forward network, a multiple of 32
-	Vocab   int // at least 300
-	Context int // in tokens
-	Kind    gguf.Kind
+	Inner   int       // width of the feed-forward network, with the same multiples
+	Vocab   int       // at least 300
+	Context int       // in tokens
+	Kind    gguf.Kind // F32, F16, BF16, Q8_0, Q4_0, Q4_K, Q5_K or Q6_K
 	Seed    uint64
 
 	Tied        bool    // the embedding is the head
@@ -41,6 +41,10 @@ func SmolLM135M(seed uint64) Config {
 
 // Tiny is a model small enough for exhaustive tests, with an untied head.
 func Tiny(kind gguf.Kind, seed uint64) Config {
+	if kind.Block() == 256 {
+		return Config{Name: "random-tiny", Layers: 3, Width: 256, Heads: 4, KVHeads: 2, Inner: 256,
+			Vocab: 320, Context: 512, Kind: kind, Seed: seed}
+	}
 	return Config{Name: "random-tiny", Layers: 4, Width: 64, Heads: 4, KVHeads: 2, Inner: 96,
 		Vocab: 320, Context: 512, Kind: kind, Seed: seed}
 }
@@ -185,6 +189,12 @@ func (g *generator) vector(name string, n int64, least, most float32) gguf.Item 
 func (g *generator) matrix(name string, in, out int64) gguf.Item {
 	r := g.stream()
 	return gguf.Item{Name: name, Kind: g.kind, Dims: []int64{in, out}, Data: func(w io.Writer) error {
+		switch g.kind {
+		case gguf.Q4_K, gguf.Q5_K, gguf.Q6_K:
+			return fillBlocks(w, r, g.kind, in, out)
+		case gguf.BF16:
+			return fillBrain(w, r, in, out)
+		}
 		return fill(w, r, g.kind, in, out)
 	}}
 }

@@ -52,7 +52,7 @@ func turns(messages []openai.Message) []Turn {
 		if role == "developer" { // OpenAI's newer name for it
 			role = "system"
 		}
-		out[i] = Turn{Role: role, Content: string(m.Content), Name: m.Name}
+		out[i] = Turn{Role: role, Content: m.Content.Text, Name: m.Name}
 	}
 	return out
 }

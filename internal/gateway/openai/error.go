@@ -82,7 +82,7 @@ func TooLarge(limit int64) *Error {
 
 // ContextLength answers for a prompt that does not fit.
 func ContextLength(prompt, want, limit int) *Error {
-	return BadRequest("messages", "context_length_exceeded",
+	return BadRequest("", "context_length_exceeded",
 		"This model's context length is %d tokens. The request needs %d (%d of prompt, %d to generate).", limit, prompt+want, prompt, want)
 }
 

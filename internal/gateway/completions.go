@@ -3,6 +3,7 @@ package gateway
 import (
 	"net/http"
 	"strings"
+	"unicode/utf8"
 
 	"hecate/internal/gateway/openai"
 	"hecate/internal/stage"
@@ -75,7 +76,7 @@ func promptTokens(p openai.Prompt, m *Model) ([]int32, *openai.Error) {
 type completionReply struct {
 	req    *openai.CompletionRequest
 	echo   string
-	offset []int // bytes of text so far, by choice
+	offset []int // characters of text so far, by choice
 }
 
 func (c *completionReply) shell(gen *generation) openai.Completion {
@@ -134,13 +135,24 @@ func (c *completionReply) logprobs(gen *generation, choice int, tokens []stage.T
 		b := gen.model.Text.Bytes(t.ID)
 		out.Tokens = append(out.Tokens, strings.ToValidUTF8(string(b), "\uFFFD"))
 		out.TokenLogprobs = append(out.TokenLogprobs, float64(t.Logprob))
-		out.TextOffset = append(out.TextOffset, len(c.echo)+c.offset[choice])
-		c.offset[choice] += len(b)
-		top := map[string]float64{}
+		out.TextOffset = append(out.TextOffset, utf8.RuneCountInString(c.echo)+c.offset[choice])
+		c.offset[choice] += characters(b)
+		top := map[string]float64{out.Tokens[len(out.Tokens)-1]: float64(t.Logprob)} // OpenAI's holds the chosen one too
 		for _, a := range t.Top {
 			top[strings.ToValidUTF8(string(gen.model.Text.Bytes(a.ID)), "\uFFFD")] = float64(a.Logprob)
 		}
 		out.TopLogprobs = append(out.TopLogprobs, top)
 	}
 	return out
+}
+
+// characters counts the characters that begin in a token's bytes; one that is
+// spread over several tokens counts once.
+func characters(b []byte) (n int) {
+	for _, x := range b {
+		if utf8.RuneStart(x) {
+			n++
+		}
+	}
+	return n
 }

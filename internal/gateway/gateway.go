@@ -98,7 +98,7 @@ func (g *Gateway) routes() http.Handler {
 	mux.HandleFunc("POST /v1/swarm/chaos/arm", g.look(g.armChaos))
 	mux.HandleFunc("GET /healthz", g.look(g.healthz))
 	mux.HandleFunc("GET /readyz", g.look(g.readyz))
-	mux.HandleFunc("/", g.look(g.unknown))
+	mux.HandleFunc("/", g.look(elsewhere(mux)))
 	return mux
 }
 

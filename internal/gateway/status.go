@@ -38,13 +38,6 @@ func (g *Gateway) readyz(w http.ResponseWriter, _ *http.Request) error {
 	return openai.Unavailable("not_ready", missing, dispatchRetry)
 }
 
-// unknown answers for paths that do not exist.
-func (g *Gateway) unknown(w http.ResponseWriter, r *http.Request) error {
-	e := openai.BadRequest("", "unknown_url", "There is no %s %s here.", r.Method, r.URL.Path)
-	e.Status = http.StatusNotFound
-	return e
-}
-
 // look is serve for requests that generate nothing and are not counted.
 func (g *Gateway) look(h handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {

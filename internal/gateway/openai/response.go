@@ -107,7 +107,7 @@ type CompletionLogprobs struct {
 	Tokens        []string             `json:"tokens"`
 	TokenLogprobs []float64            `json:"token_logprobs"`
 	TopLogprobs   []map[string]float64 `json:"top_logprobs"`
-	TextOffset    []int                `json:"text_offset"` // bytes from the start of the text
+	TextOffset    []int                `json:"text_offset"` // characters from the start of the text
 }
 
 // Model is one entry of /v1/models.

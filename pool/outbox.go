@@ -20,6 +20,9 @@ type outbox struct {
 	wake    chan struct{} // capacity 1: the send loop has work
 	bytes   atomic.Int64  // copy of mu.bytes for readers without the lock
 	backlog atomic.Int64  // copy of mu.frames, likewise
+	// roomAgain, unless nil, is called when there is room after a reservation
+	// was refused for want of it. It must not block. Set before the first use.
+	roomAgain func()
 
 	mu struct {
 		sync.Mutex
@@ -29,6 +32,7 @@ type outbox struct {
 		maxFrames, maxBytes int
 		frames, bytes       int       // reserved or queued; >= 0
 		waiting             []*parcel // in line for room, oldest first
+		turnedAway          bool      // a reservation was refused since there was room
 
 		lanes   laneRing // lanes with frames
 		urgent  laneRing // lanes with control
@@ -144,8 +148,11 @@ func (o *outbox) reserve(frames, bytes int) offered {
 	defer o.mu.Unlock()
 	p := parcel{lane: &lane{}, frames: frames, bytes: bytes}
 	got := o.fitsLocked(&p)
-	if got == taken {
+	switch got {
+	case taken:
 		o.countLocked(frames, bytes)
+	case noRoom:
+		o.mu.turnedAway = true
 	}
 	return got
 }
@@ -194,6 +201,10 @@ func (o *outbox) countLocked(frames, bytes int) {
 	o.backlog.Store(int64(o.mu.frames))
 	o.bytes.Store(int64(o.mu.bytes))
 	o.counts.buffered.Add(int64(bytes))
+	if frames < 0 && o.mu.turnedAway && o.roomAgain != nil {
+		o.mu.turnedAway = false
+		o.roomAgain()
+	}
 	if o.mu.share.on || o.mu.share.pressed {
 		o.mu.share.update(max(o.mu.frames*100/o.mu.maxFrames, o.mu.bytes*100/o.mu.maxBytes))
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -271,4 +272,36 @@ func TestRealSocketRefused(t *testing.T) {
 	}
 	g.works()
 	g.whole()
+}
+
+// A burst of admissions that is more than a writer's queue holds waits for the
+// queue, which empties in no time, and not for a change among the writers.
+func TestRealSocketBurstOfOpens(t *testing.T) {
+	t.Parallel()
+	r := newRealm(t)
+	n := startNode(t, r, nodeID, echo, nil)
+	g := startGate(t, r, n.addr, func(c *pool.Config) {
+		c.Settings.Floor, c.Settings.FloorBase, c.Settings.FloorMin, c.Settings.ShadowWriters = pool.FloorStatic, 1, 1, 0
+		c.Settings.WriterQueue = 16
+		c.Settings.NoWriterWait = pool.Duration(10 * time.Second)
+	})
+	g.whole()
+	begin := time.Now()
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			for range 100 {
+				s, err := g.Open(timeout(t), nodeID, pool.OpenOptions{Payload: []byte("first")})
+				if err != nil {
+					t.Errorf("after %v: %v", time.Since(begin), err)
+					return
+				}
+				if got, err := s.Recv(timeout(t)); err != nil || string(got) != "first" {
+					t.Errorf("%q, %v", got, err)
+				}
+				s.Close(pool.CodeNormal)
+			}
+		})
+	}
+	wg.Wait()
 }

@@ -323,6 +323,7 @@ func (p *Pool) newWriterLocked(pr *pair, e Endpoint, gen uint64, parts linkParts
 		id: p.inv.lastWriter, pool: p, group: pr.group, family: pr.key.family, endpoint: e, generation: gen, born: time.Now(),
 	}
 	w.link = newLink(parts, p.st, p.counts, p.policy.Load)
+	w.link.out.roomAgain = w.group.changed.ring // for admissions that found the queue full
 	w.refreshAt = p.refreshAfter(pr)
 	p.inv.writers[w.id] = w
 	p.wg.Add(1)

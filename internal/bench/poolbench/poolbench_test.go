@@ -3,10 +3,35 @@ package poolbench
 import (
 	"context"
 	"encoding/json"
+	"flag"
+	"os"
 	"strings"
 	"testing"
 	"time"
 )
+
+var (
+	partFlag  = flag.Duration("part", 0, "measure in earnest: the length of each part, such as 400ms")
+	partsFlag = flag.String("parts", "", "comma-separated parts, all if empty")
+)
+
+// TestMeasure prints a table when asked for one.
+func TestMeasure(t *testing.T) {
+	if *partFlag == 0 {
+		t.Skip("no -part given")
+	}
+	o := Options{Part: *partFlag}
+	if *partsFlag != "" {
+		o.Only = strings.Split(*partsFlag, ",")
+	}
+	r, err := Run(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Print(os.Stdout); err != nil {
+		t.Fatal(err)
+	}
+}
 
 // quick is long enough to see that everything works, and says nothing about speed.
 func quick(only ...string) Options {

@@ -17,7 +17,9 @@ func defaultPool(id identities) (*hecate, error) { return startHecate(id, pool.D
 // measureRestore resets connections and takes the time until the floor is whole
 // again: one connection, then all at once.
 func measureRestore(ctx context.Context, id identities, o Options, r *Result) (err error) {
-	h, err := defaultPool(id)
+	settings := pool.DefaultSettings()
+	settings.Quarantine = 0 // all connections here are young, and would count as flapping
+	h, err := startHecate(id, settings)
 	if err != nil {
 		return err
 	}

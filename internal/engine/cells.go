@@ -67,6 +67,32 @@ func (c *cells) give(at int) {
 	c.used = slices.Delete(c.used, i, i+1)
 }
 
+// move is a run of cells that goes elsewhere.
+type move struct{ from, to, n int }
+
+// compact slides all runs down, so that the gaps become one, and returns the
+// moves in an order in which each may overwrite only what moved before it.
+func (c *cells) compact() []move {
+	var moves []move
+	at := 0
+	for i, s := range c.used {
+		if s.at != at {
+			moves = append(moves, move{s.at, at, s.n})
+			c.used[i].at = at
+		}
+		at += s.n
+	}
+	return moves
+}
+
+// open counts the free cells that a session may have after compaction.
+func (c *cells) open(rescue bool) int {
+	if rescue {
+		return c.free()
+	}
+	return c.free() - c.reserve
+}
+
 // free counts the cells that are not taken, the reserve included.
 func (c *cells) free() int {
 	n := c.total

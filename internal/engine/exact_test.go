@@ -314,3 +314,21 @@ func together(t *testing.T, e Engine, sessions []Session, in Input) []Output {
 	}
 	return outs
 }
+
+// TestMovedCells: a session whose cells are moved, over a distance shorter than
+// they are long, goes on exactly.
+func TestMovedCells(t *testing.T) {
+	for _, s := range subjects(t) {
+		e := newEngine(t, Options{Cells: 160, RescueShare: -1})
+		load(t, e, "m", s.path, 0, s.layers-1)
+		first := open(t, e, "m", Range{0, s.layers - 1}, 20)
+		x := open(t, e, "m", Range{0, s.layers - 1}, len(s.tokens))
+		feed(t, x, s.tokens[:50], nil, WantNone)
+		first.Close()
+		other := open(t, e, "m", Range{0, s.layers - 1}, 80) // fits only after moving
+		feed(t, other, s.tokens[:50], nil, WantNone)
+		s.check(t, "moved", 50, feed(t, x, s.tokens[50:], nil, WantAll))
+		s.check(t, "opened after moving", 50, feed(t, other, s.tokens[50:], nil, WantAll))
+		e.Close()
+	}
+}

@@ -22,6 +22,7 @@ type imitation struct {
 	perFill         time.Duration
 	workBytes       int64
 	loadError       error // of the next load
+	moveError       error // of every move
 	before          func(p *pass)
 
 	mu     sync.Mutex
@@ -65,6 +66,15 @@ func (u *imitationUnit) free() {
 	}
 	u.freed = true
 	u.k.loaded--
+}
+
+func (k *imitation) move(u unit, m move) error {
+	if k.moveError != nil {
+		return k.moveError
+	}
+	cells := u.(*imitationUnit).cells
+	copy(cells[m.to:m.to+m.n], cells[m.from:m.from+m.n])
+	return nil
 }
 
 func (k *imitation) close()           {}

@@ -207,3 +207,27 @@ func (u *piece) free() {
 	}
 	u.backend.Close()
 }
+
+// moveRows is how many cells are copied at a time: the copy goes through work
+// memory, because the runs may overlap.
+const moveRows = 256
+
+// move implements kernels.
+func (k *ggmlKernels) move(u unit, m move) error {
+	return guard("move cache", func() error {
+		p := u.(*piece)
+		for done := 0; done < m.n; done += moveRows {
+			n := min(moveRows, m.n-done)
+			ctx := k.base.NewContextSize(16)
+			for _, t := range []ml.Tensor{p.keys, p.values} {
+				row := t.Stride(1)
+				from := t.View(ctx, (m.from+done)*row, n*t.Dim(0))
+				to := t.View(ctx, (m.to+done)*row, n*t.Dim(0))
+				ctx.Forward(from.Duplicate(ctx).Copy(ctx, to))
+			}
+			ctx.Compute()
+			ctx.Close()
+		}
+		return nil
+	})
+}

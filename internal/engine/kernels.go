@@ -15,6 +15,9 @@ type kernels interface {
 	// measure returns the bytes of work memory that a pass takes, and keeps
 	// them allocated for later passes.
 	measure(p *pass) (int64, error)
+	// move copies the cache of n cells of a layer to lower cells, which may
+	// overlap them.
+	move(u unit, m move) error
 	// segments is the most sessions that a pass over so many layers may have.
 	segments(layers int) int
 	// tidy gives memory of freed pieces back to the system.

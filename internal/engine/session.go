@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -47,6 +48,18 @@ func (c *core) Open(ctx context.Context, opts SessionOptions) (Session, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	s, err := c.open(opts)
+	if !errors.Is(err, ErrNoCells) || !c.fragmented(opts) {
+		return s, err
+	}
+	// There are enough free cells, but in pieces.
+	if err := c.do(ctx, func() error { return c.compact(opts.Model, opts.Layers) }); err != nil {
+		return nil, err
+	}
+	return c.open(opts)
+}
+
+func (c *core) open(opts SessionOptions) (Session, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closing {

@@ -1,24 +1,18 @@
 package enrol
 
 import (
-	"bytes"
 	"context"
 	"crypto"
 	"crypto/rand"
-	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -42,10 +36,24 @@ const (
 type Enrolment struct {
 	dir         string
 	credentials *identity.Credentials
+	find        Finder
 	mu          struct {
 		sync.Mutex
 		gateways []string
+		searched time.Time // when find was last called
 	}
+}
+
+// A Finder looks for gateways of the swarm whose authority has the
+// fingerprint, when none can be reached where one was known: host:port each.
+// What it returns is only tried, never trusted.
+type Finder func(ctx context.Context, authority [32]byte) []string
+
+// Options say how to reach a swarm.
+type Options struct {
+	// Gateways are more addresses to try first, host:port.
+	Gateways []string
+	Find     Finder // nil: only known addresses are tried
 }
 
 // home is the file that says where the swarm is.
@@ -56,8 +64,8 @@ type home struct {
 }
 
 // Load opens the enrolment in a folder, or returns ErrNotEnrolled. An expired
-// certificate is no error: Renew helps. extra are more addresses to try.
-func Load(dir string, extra ...string) (*Enrolment, error) {
+// certificate is no error: Renew helps.
+func Load(dir string, o Options) (*Enrolment, error) {
 	data, err := os.ReadFile(filepath.Join(dir, fileHome))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s: %w", dir, ErrNotEnrolled)
@@ -85,16 +93,16 @@ func Load(dir string, extra ...string) (*Enrolment, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
-	e := &Enrolment{dir: dir, credentials: credentials}
-	e.mu.gateways = merge(extra, h.Gateways)
+	e := &Enrolment{dir: dir, credentials: credentials, find: o.Find}
+	e.mu.gateways = merge(o.Gateways, h.Gateways)
 	return e, nil
 }
 
 // Join enrols this machine under a name and keeps its identity in dir. A
 // folder that is enrolled in the token's swarm already is simply loaded: a
-// token is needed once. extra are more addresses to try, host:port.
-func Join(ctx context.Context, dir string, token Token, name string, extra ...string) (*Enrolment, error) {
-	e, err := Load(dir, extra...)
+// token is needed once.
+func Join(ctx context.Context, dir string, token Token, name string, o Options) (*Enrolment, error) {
+	e, err := Load(dir, o)
 	if err == nil {
 		if identity.Fingerprint(e.credentials.Authority()) != token.Fingerprint {
 			return nil, fmt.Errorf("%s is enrolled in swarm %s, the token is of another: use another data folder", dir, e.credentials.ID().Swarm)
@@ -120,12 +128,14 @@ func Join(ctx context.Context, dir string, token Token, name string, extra ...st
 		return nil, err
 	}
 	in.Secret = token.Secret[:]
-	gateways := slices.Concat(extra, token.Addresses)
+	e = &Enrolment{dir: dir, find: o.Find}
+	e.mu.gateways = merge(o.Gateways, token.Addresses)
 	var out enrolReply
-	if err := post(ctx, gateways, pathEnrol, identity.Pinned(token.Fingerprint), in, &out); err != nil {
+	if err := e.ask(ctx, token.Fingerprint, pathEnrol, identity.Pinned(token.Fingerprint), in, &out); err != nil {
 		return nil, fmt.Errorf("joining the swarm as %q: %w", name, err)
 	}
-	return accept(dir, key, token.Fingerprint, merge(out.Gateways, gateways), out.Certificates)
+	e.know(out.Gateways)
+	return e, e.accept(key, token.Fingerprint, out.Certificates)
 }
 
 func newRequest(name string, key crypto.Signer) (enrolRequest, error) {
@@ -140,25 +150,22 @@ func newRequest(name string, key crypto.Signer) (enrolRequest, error) {
 }
 
 // accept checks what the gateway gave, and keeps it.
-func accept(dir string, key crypto.Signer, pin [32]byte, gateways []string, certificates []byte) (*Enrolment, error) {
+func (e *Enrolment) accept(key crypto.Signer, pin [32]byte, certificates []byte) error {
 	chain, err := identity.ParseCertificates(certificates)
+	if err == nil {
+		e.credentials, err = identity.NewCredentials(key, chain)
+	}
+	if err == nil && identity.Fingerprint(e.credentials.Authority()) != pin {
+		err = identity.ErrOtherSwarm
+	}
 	if err != nil {
-		return nil, fmt.Errorf("the gateway's answer: %w", err)
+		return fmt.Errorf("the gateway's answer: %w", err)
 	}
-	credentials, err := identity.NewCredentials(key, chain)
-	if err != nil {
-		return nil, fmt.Errorf("the gateway's answer: %w", err)
-	}
-	if identity.Fingerprint(credentials.Authority()) != pin {
-		return nil, fmt.Errorf("the gateway's answer: %w", identity.ErrOtherSwarm)
-	}
-	e := &Enrolment{dir: dir, credentials: credentials}
-	e.mu.gateways = gateways
 	// The file that makes the folder an enrolled one comes last.
-	if err := identity.WriteSecret(filepath.Join(dir, fileCert), certificates); err != nil {
-		return nil, err
+	if err := identity.WriteSecret(filepath.Join(e.dir, fileCert), certificates); err != nil {
+		return err
 	}
-	return e, e.save()
+	return e.save()
 }
 
 // Credentials are the node's.
@@ -177,7 +184,7 @@ func (e *Enrolment) Renew(ctx context.Context) ([]*x509.Certificate, error) {
 	anonymous := e.credentials.Client(identity.RoleGateway, "")
 	anonymous.GetClientCertificate = nil // ours may have expired; the request's signature counts
 	var out enrolReply
-	if err := post(ctx, e.gateways(), pathRenew, anonymous, in, &out); err != nil {
+	if err := e.ask(ctx, e.pin(), pathRenew, anonymous, in, &out); err != nil {
 		return nil, err
 	}
 	chain, err := identity.ParseCertificates(out.Certificates)
@@ -200,12 +207,14 @@ func (e *Enrolment) Attach(ctx context.Context, in AttachRequest) (Attached, err
 		}
 	}
 	var out Attached
-	if err := post(ctx, e.gateways(), pathAttach, e.credentials.Client(identity.RoleGateway, ""), in, &out); err != nil {
+	if err := e.ask(ctx, e.pin(), pathAttach, e.credentials.Client(identity.RoleGateway, ""), in, &out); err != nil {
 		return out, fmt.Errorf("attaching %s to its swarm: %w", e.Name(), err)
 	}
 	e.know(out.Gateways)
 	return out, e.save()
 }
+
+func (e *Enrolment) pin() [32]byte { return identity.Fingerprint(e.credentials.Authority()) }
 
 func (e *Enrolment) gateways() []string {
 	e.mu.Lock()
@@ -239,74 +248,4 @@ func (e *Enrolment) save() error {
 		return fmt.Errorf("keeping the enrolment: %w", err)
 	}
 	return identity.WriteSecret(filepath.Join(e.dir, fileHome), append(data, '\n'))
-}
-
-// post asks the gateways in turn. What a gateway refuses, another will not
-// grant; one that cannot be reached, or has trouble, is passed over.
-func post(ctx context.Context, gateways []string, path string, conf *tls.Config, in, out any) error {
-	body, err := json.Marshal(in)
-	if err != nil {
-		return fmt.Errorf("asking a gateway: %w", err)
-	}
-	client := &http.Client{
-		Transport: &http.Transport{TLSClientConfig: conf, DisableKeepAlives: true},
-		Timeout:   answerWithin,
-	}
-	var failures unreachable
-	for _, address := range gateways {
-		err := postOne(ctx, client, "https://"+address+path, body, out)
-		if err == nil {
-			return nil
-		}
-		var refused *refusedError
-		if errors.As(err, &refused) && !errors.Is(err, ErrGateway) {
-			return err
-		}
-		var wrapped *url.Error
-		if errors.As(err, &wrapped) {
-			err = wrapped.Err // the address is said below
-		}
-		failures = append(failures, fmt.Errorf("%s: %w", address, err))
-	}
-	return failures
-}
-
-// unreachable is why none of the gateways answered, in one line.
-type unreachable []error
-
-func (u unreachable) Error() string {
-	if len(u) == 0 {
-		return "no gateway's address is known"
-	}
-	parts := make([]string, len(u))
-	for i, err := range u {
-		parts[i] = err.Error()
-	}
-	return "no gateway could be asked (" + strings.Join(parts, "; ") + "): is it running, and is its address right?"
-}
-
-func (u unreachable) Unwrap() []error { return u }
-
-func postOne(ctx context.Context, client *http.Client, url string, body []byte, out any) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxBody))
-	if err != nil {
-		return err
-	}
-	if resp.StatusCode != http.StatusOK {
-		return decodeRefusal(resp.StatusCode, data)
-	}
-	if err := json.Unmarshal(data, out); err != nil {
-		return fmt.Errorf("%w: its answer is unreadable: %w", ErrGateway, err)
-	}
-	return nil
 }

@@ -104,11 +104,11 @@ func someStart(instance string) AttachRequest {
 func TestAMachineEnrolsOnceAndKeepsItsIdentity(t *testing.T) {
 	e := newEndpoint(t)
 	dir := t.TempDir()
-	if _, err := Load(dir); !errors.Is(err, ErrNotEnrolled) {
+	if _, err := Load(dir, Options{}); !errors.Is(err, ErrNotEnrolled) {
 		t.Fatalf("an empty folder: %v", err)
 	}
 	tok := e.token(t, TokenOptions{})
-	first, err := Join(t.Context(), dir, tok, "mini")
+	first, err := Join(t.Context(), dir, tok, "mini", Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,11 +117,11 @@ func TestAMachineEnrolsOnceAndKeepsItsIdentity(t *testing.T) {
 			t.Errorf("%s: %v, %v", file, info, err)
 		}
 	}
-	again, err := Join(t.Context(), dir, tok, "mini") // the token is used up
+	again, err := Join(t.Context(), dir, tok, "mini", Options{}) // the token is used up
 	if err != nil {
 		t.Fatal(err)
 	}
-	loaded, err := Load(dir)
+	loaded, err := Load(dir, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,13 +140,13 @@ func TestAMachineThatLostItsCertificateGetsItBackForItsKey(t *testing.T) {
 	e := newEndpoint(t)
 	dir := t.TempDir()
 	tok := e.token(t, TokenOptions{})
-	if _, err := Join(t.Context(), dir, tok, "mini"); err != nil {
+	if _, err := Join(t.Context(), dir, tok, "mini", Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Remove(filepath.Join(dir, fileHome)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Join(t.Context(), dir, tok, "mini"); err != nil {
+	if _, err := Join(t.Context(), dir, tok, "mini", Options{}); err != nil {
 		t.Errorf("the same key with the used token: %v", err)
 	}
 }
@@ -154,7 +154,7 @@ func TestAMachineThatLostItsCertificateGetsItBackForItsKey(t *testing.T) {
 func TestWhoIsNotLetIn(t *testing.T) {
 	e, other := newEndpoint(t), newEndpoint(t)
 	used := e.token(t, TokenOptions{})
-	if _, err := Join(t.Context(), t.TempDir(), used, "mini"); err != nil {
+	if _, err := Join(t.Context(), t.TempDir(), used, "mini", Options{}); err != nil {
 		t.Fatal(err)
 	}
 	revoked := e.token(t, TokenOptions{})
@@ -187,18 +187,18 @@ func TestWhoIsNotLetIn(t *testing.T) {
 		{"name with a path", good, "../mini", control.ErrBadName, ""},
 	} {
 		dir := t.TempDir()
-		_, err := Join(t.Context(), dir, c.token, c.name)
+		_, err := Join(t.Context(), dir, c.token, c.name, Options{})
 		if err == nil || c.want != nil && !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v", c.what, err)
 		}
-		if _, err := Load(dir); !errors.Is(err, ErrNotEnrolled) {
+		if _, err := Load(dir, Options{}); !errors.Is(err, ErrNotEnrolled) {
 			t.Errorf("%s: the folder is enrolled (%v)", c.what, err)
 		}
 	}
 	if rec := e.record(t, "mini"); rec.Desired != control.DesiredActive {
 		t.Errorf("the first one: %+v", rec)
 	}
-	if _, err := Join(t.Context(), t.TempDir(), good, "laptop"); err != nil {
+	if _, err := Join(t.Context(), t.TempDir(), good, "laptop", Options{}); err != nil {
 		t.Errorf("a good token: %v", err)
 	}
 }
@@ -207,13 +207,13 @@ func TestOneKeyIsOneNode(t *testing.T) {
 	e := newEndpoint(t)
 	tok := e.token(t, TokenOptions{Uses: 9})
 	dir := t.TempDir()
-	if _, err := Join(t.Context(), dir, tok, "mini"); err != nil {
+	if _, err := Join(t.Context(), dir, tok, "mini", Options{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Remove(filepath.Join(dir, fileHome)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Join(t.Context(), dir, tok, "maxi"); !errors.Is(err, ErrKeyTaken) || !strings.Contains(err.Error(), `"mini"`) {
+	if _, err := Join(t.Context(), dir, tok, "maxi", Options{}); !errors.Is(err, ErrKeyTaken) || !strings.Contains(err.Error(), `"mini"`) {
 		t.Errorf("the same key under another name: %v", err)
 	}
 }
@@ -226,7 +226,7 @@ func TestATokenLetsInNoMoreThanItMayAtOnce(t *testing.T) {
 	for i := range 8 {
 		dir := t.TempDir()
 		wg.Go(func() {
-			_, err := Join(t.Context(), dir, tok, "node-"+string(rune('a'+i)))
+			_, err := Join(t.Context(), dir, tok, "node-"+string(rune('a'+i)), Options{})
 			results <- err
 		})
 	}
@@ -247,7 +247,7 @@ func TestATokenLetsInNoMoreThanItMayAtOnce(t *testing.T) {
 
 func TestAttachGivesIncarnationsAndAddresses(t *testing.T) {
 	e := newEndpoint(t)
-	n, err := Join(t.Context(), t.TempDir(), e.token(t, TokenOptions{}), "mini")
+	n, err := Join(t.Context(), t.TempDir(), e.token(t, TokenOptions{}), "mini", Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,7 +278,7 @@ func TestAttachGivesIncarnationsAndAddresses(t *testing.T) {
 
 func TestASecondProcessWithTheSameKeyIsRefusedWhileTheFirstLives(t *testing.T) {
 	e := newEndpoint(t)
-	n, err := Join(t.Context(), t.TempDir(), e.token(t, TokenOptions{}), "mini")
+	n, err := Join(t.Context(), t.TempDir(), e.token(t, TokenOptions{}), "mini", Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -320,7 +320,7 @@ func TestASecondProcessWithTheSameKeyIsRefusedWhileTheFirstLives(t *testing.T) {
 func TestRemovedNodesStayOutUntilTheyEnrolAnew(t *testing.T) {
 	e := newEndpoint(t)
 	dir := t.TempDir()
-	n, err := Join(t.Context(), dir, e.token(t, TokenOptions{}), "mini")
+	n, err := Join(t.Context(), dir, e.token(t, TokenOptions{}), "mini", Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -337,7 +337,7 @@ func TestRemovedNodesStayOutUntilTheyEnrolAnew(t *testing.T) {
 		t.Errorf("renew: %v", err)
 	}
 	fresh := t.TempDir()
-	back, err := Join(t.Context(), fresh, e.token(t, TokenOptions{}), "mini")
+	back, err := Join(t.Context(), fresh, e.token(t, TokenOptions{}), "mini", Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -352,7 +352,7 @@ func TestRemovedNodesStayOutUntilTheyEnrolAnew(t *testing.T) {
 func TestRenewalNeedsTheKeyOnly(t *testing.T) {
 	e := newEndpoint(t)
 	dir := t.TempDir()
-	n, err := Join(t.Context(), dir, e.token(t, TokenOptions{}), "mini")
+	n, err := Join(t.Context(), dir, e.token(t, TokenOptions{}), "mini", Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -363,7 +363,7 @@ func TestRenewalNeedsTheKeyOnly(t *testing.T) {
 	if n.Credentials().Leaf().Equal(before) {
 		t.Error("nothing was renewed")
 	}
-	loaded, err := Load(dir)
+	loaded, err := Load(dir, Options{})
 	if err != nil || !loaded.Credentials().Leaf().Equal(n.Credentials().Leaf()) {
 		t.Errorf("the new certificate was not kept: %v", err)
 	}
@@ -390,7 +390,7 @@ func TestADeadGatewayIsPassedOver(t *testing.T) {
 	e := newEndpoint(t)
 	tok := e.token(t, TokenOptions{})
 	tok.Addresses = append([]string{"127.0.0.1:1"}, tok.Addresses...)
-	if _, err := Join(t.Context(), t.TempDir(), tok, "mini"); err != nil {
+	if _, err := Join(t.Context(), t.TempDir(), tok, "mini", Options{}); err != nil {
 		t.Error(err)
 	}
 }
@@ -444,5 +444,47 @@ func TestMalformedRequests(t *testing.T) {
 	}
 	if _, err := e.store.Get(t.Context(), control.BucketNodes, "mini"); !errors.Is(err, control.ErrNotFound) {
 		t.Errorf("something was enrolled: %v", err)
+	}
+}
+
+func TestAMovedGatewayIsLookedFor(t *testing.T) {
+	e := newEndpoint(t)
+	tok := e.token(t, TokenOptions{})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	asked := 0
+	find := func(_ context.Context, authority [32]byte) []string {
+		asked++
+		if authority != e.authority.Fingerprint() {
+			t.Errorf("looked for %x", authority)
+		}
+		return []string{e.address}
+	}
+	dir := t.TempDir()
+	short, done := context.WithTimeout(ctx, time.Minute)
+	defer done()
+	tok.Addresses = []string{"nowhere.invalid:1"}
+	if _, err := Join(short, dir, tok, "mini", Options{Find: find}); err != nil || asked != 1 {
+		t.Fatalf("asked %d times: %v", asked, err)
+	}
+	loaded, err := Load(dir, Options{Find: find})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := loaded.Attach(ctx, someStart("one")); err != nil || asked != 1 {
+		t.Errorf("what was found was not remembered: asked %d times, %v", asked, err)
+	}
+}
+
+func TestASwarmOnThisMachineIsNotLookedForElsewhere(t *testing.T) {
+	e := newEndpoint(t)
+	tok := e.token(t, TokenOptions{})
+	tok.Addresses = []string{"127.0.0.1:1", "localhost:1", "[::1]:1"}
+	_, err := Join(t.Context(), t.TempDir(), tok, "mini", Options{Find: func(context.Context, [32]byte) []string {
+		t.Error("the network was asked")
+		return nil
+	}})
+	if err == nil {
+		t.Error("joined nobody")
 	}
 }

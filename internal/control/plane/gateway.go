@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"hecate/internal/control"
+	"hecate/internal/control/discovery"
 	"hecate/internal/control/enrol"
 	"hecate/internal/control/identity"
 	"hecate/internal/control/natsbus"
@@ -37,11 +38,14 @@ type GatewayConfig struct {
 	// Advertise are the hosts under which members reach both; empty: the
 	// listening address.
 	Advertise []string
-	Planner   control.Planner
-	Patience  control.Patience
-	Liveness  control.Liveness
-	LeaseTTL  time.Duration // 0: control.DefaultLeaseTTL
-	Log       *slog.Logger  // nil: silent
+	// NoDiscovery keeps the gateway from answering on the local network. One
+	// that listens on loopback never does.
+	NoDiscovery bool
+	Planner     control.Planner
+	Patience    control.Patience
+	Liveness    control.Liveness
+	LeaseTTL    time.Duration // 0: control.DefaultLeaseTTL
+	Log         *slog.Logger  // nil: silent
 }
 
 func (cfg *GatewayConfig) fill() error {
@@ -170,6 +174,13 @@ func (g *Gateway) run() {
 	g.tasks.Go(func() { g.forever(ctx, "membership", g.membership.Run) })
 	g.tasks.Go(func() { g.forever(ctx, "planning", g.reconciler.Run) })
 	g.tasks.Go(func() { g.expel(ctx) })
+	if tcp, ok := g.join.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && !g.cfg.NoDiscovery {
+		g.tasks.Go(func() {
+			discovery.Announce(ctx, discovery.Announcement{
+				Gateway: g.cfg.Name, Tag: discovery.Tag(g.authority.Fingerprint()), Port: tcp.Port,
+			}, g.cfg.Log)
+		})
+	}
 	g.tasks.Go(func() {
 		g.credentials.KeepFresh(ctx, g.issue, func(err error) { g.cfg.Log.Error("certificate", "error", err) })
 	})

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"hecate/internal/control"
+	"hecate/internal/control/discovery"
 	"hecate/internal/control/enrol"
 	"hecate/internal/control/identity"
 	"hecate/internal/control/natsbus"
@@ -30,7 +31,10 @@ type NodeConfig struct {
 	Token string
 	// Gateways are more enrolment addresses to try, host:port.
 	Gateways []string
-	Log      *slog.Logger // nil: silent
+	// NoDiscovery keeps the node from asking the network for its gateway when
+	// none can be reached where one was known.
+	NoDiscovery bool
+	Log         *slog.Logger // nil: silent
 }
 
 // A Node is this machine's place in a swarm.
@@ -71,8 +75,12 @@ func OpenNode(ctx context.Context, cfg NodeConfig) (*Node, error) {
 }
 
 func openEnrolment(ctx context.Context, cfg NodeConfig) (*enrol.Enrolment, error) {
+	how := enrol.Options{Gateways: cfg.Gateways}
+	if !cfg.NoDiscovery {
+		how.Find = cfg.find
+	}
 	if cfg.Token == "" {
-		return enrol.Load(cfg.Dir, cfg.Gateways...)
+		return enrol.Load(cfg.Dir, how)
 	}
 	token, err := enrol.ParseToken(cfg.Token)
 	if err != nil {
@@ -84,7 +92,18 @@ func openEnrolment(ctx context.Context, cfg NodeConfig) (*enrol.Enrolment, error
 			return nil, fmt.Errorf("this machine has no name, give one: %w", err)
 		}
 	}
-	return enrol.Join(ctx, cfg.Dir, token, name, cfg.Gateways...)
+	return enrol.Join(ctx, cfg.Dir, token, name, how)
+}
+
+// findWithin is how long gateways on the network have to answer.
+const findWithin = 1500 * time.Millisecond
+
+func (cfg NodeConfig) find(ctx context.Context, authority [32]byte) []string {
+	found, err := discovery.Find(ctx, discovery.Tag(authority), findWithin)
+	if err != nil {
+		cfg.Log.Info("the network could not be asked for a gateway", "error", err)
+	}
+	return found
 }
 
 // ID is the node's name in the swarm.

@@ -28,7 +28,8 @@ type hostConfig struct {
 	allowChaos bool
 	rescueTime time.Duration // 0: the default
 	planner    swarm.Planner
-	firstNodes int // the first plan waits for so many
+	firstNodes int   // the first plan waits for so many
+	memory     int64 // bytes for boundary states over all answers; 0: the gateway's default
 	log        *slog.Logger
 }
 
@@ -88,7 +89,7 @@ func (h *host) openData(context.Context) (err error) {
 
 func (h *host) openGateway(context.Context) error {
 	h.gateway = gateway.New(gateway.Config{
-		Name: h.cfg.name, Version: version(), AllowHosts: h.cfg.allowHosts, AllowChaos: h.cfg.allowChaos,
+		Name: h.cfg.name, Version: version(), AllowHosts: h.cfg.allowHosts, AllowChaos: h.cfg.allowChaos, Memory: h.cfg.memory,
 		Limits: answer.Limits{RescueTime: h.cfg.rescueTime},
 		Store:  h.plane.Store(), Membership: h.plane.Membership(), Pool: h.pool, Files: modelFile, Log: h.cfg.log,
 	})

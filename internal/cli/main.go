@@ -47,6 +47,7 @@ type root struct {
 	Model    modelCmd    `cmd:"" help:"Models: list, inspect."`
 	Plan     planCmd     `cmd:"" help:"Show which node would hold which layers, and why."`
 	Route    routeCmd    `cmd:"" help:"Evaluate and explain routes."`
+	Bench    benchCmd    `cmd:"" help:"Measure, with ratios against named alternatives in the same run."`
 	SwarmSim swarmSimCmd `cmd:"" name:"swarm-sim" help:"Run a swarm's whole life cycle in memory."`
 	Sim      simCmd      `cmd:"" help:"Simulate a whole swarm under load, one routing policy beside the other."`
 

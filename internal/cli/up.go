@@ -28,6 +28,7 @@ type upCmd struct {
 	AllowChaos bool          `help:"Let hecate chaos make nodes fail, to rehearse failures."`
 	JSON       bool          `help:"Print events as JSON lines."`
 	Verbose    bool          `help:"Show the log of gateway and nodes." short:"v"`
+	Boundary   bytesFlag     `help:"What boundary states of all answers may take; benchmarks take them away with 1." name:"boundary-memory" hidden:"" placeholder:"SIZE"`
 }
 
 // nodeNames are the names of local workers, in order; then come node10, node11...
@@ -107,7 +108,7 @@ func (u *upCmd) budget(rec *control.ModelRecord) error {
 func (u *upCmd) start(ctx context.Context, dir dataDir, rec *control.ModelRecord, say *announcer, log *slog.Logger, out *lineWriter) error {
 	h, err := openHost(ctx, hostConfig{
 		dir: dir, name: "gateway", listen: u.Listen, allowHosts: u.AllowHost, allowChaos: u.AllowChaos, rescueTime: u.RescueTime,
-		planner: u.planner(), firstNodes: u.Nodes, log: log,
+		planner: u.planner(), firstNodes: u.Nodes, memory: int64(u.Boundary), log: log,
 	})
 	if err != nil {
 		return err

@@ -1,0 +1,39 @@
+package cli
+
+import (
+	"context"
+
+	"hecate/internal/bench"
+)
+
+type benchFailoverCmd struct {
+	Runs    int    `help:"Answers for each kind of failure." default:"20"`
+	Model   string `help:"demo, 135m (random weights, written by the benchmark), or a GGUF file." default:"demo" placeholder:"NAME"`
+	Context int    `help:"Tokens of the prompt; 0: a short question." default:"0"`
+	Tokens  int    `help:"Tokens of each answer." default:"64"`
+	Seed    uint64 `help:"Of the choice of stages and tokens." default:"1"`
+	JSON    bool   `help:"Print the result as JSON."`
+}
+
+// Run makes nodes fail and measures what a client sees of it.
+func (b *benchFailoverCmd) Run(ctx context.Context, c console) error {
+	for _, f := range []struct {
+		flag     string
+		value, a int
+		b        int
+	}{{"--runs", b.Runs, 1, 10_000}, {"--context", b.Context, 0, 1 << 20}, {"--tokens", b.Tokens, 8, 1024}} {
+		if err := inRange(f.flag, float64(f.value), float64(f.a), float64(f.b)); err != nil {
+			return err
+		}
+	}
+	p := newProgress(c.err)
+	defer p.clear()
+	r, err := bench.Failover(ctx, bench.FailoverOptions{
+		Runs: b.Runs, Model: b.Model, Context: b.Context, Tokens: b.Tokens, Seed: b.Seed, Progress: p.say,
+	})
+	if err != nil {
+		return err
+	}
+	p.clear()
+	return showBench(c.out, b.JSON, r)
+}

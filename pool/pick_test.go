@@ -144,9 +144,12 @@ func TestWaitingOpenIsServedWhenAWriterComes(t *testing.T) {
 	inWorld(t, nil, func(w *world) {
 		w.apply("n1")
 		settle(10 * time.Second) // the pauses are long by now
-		time.AfterFunc(time.Second, func() { w.start("n1", echo, nil) })
 		start := time.Now()
-		s := w.open("n1", OpenOptions{Payload: []byte("hi")})
+		opened := make(chan Session)
+		go func() { opened <- w.open("n1", OpenOptions{Payload: []byte("hi")}) }()
+		settle(time.Second)
+		w.start("n1", echo, nil)
+		s := <-opened
 		if took := time.Since(start); took > 3*time.Second {
 			t.Errorf("took %v", took)
 		}

@@ -107,7 +107,7 @@ func TestConnIDsAreNeverUsedTwice(t *testing.T) {
 
 // TestRegistryAgainstModel drives random schedules and compares with maps.
 func TestRegistryAgainstModel(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range uint64(seeds(8)) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { registrySchedule(t, seed, 4000) })
 	}
 }
@@ -241,11 +241,7 @@ func compareRegistry(t *testing.T, step int, p *Pool, m *registryModel, writers 
 // TestBindRaces: binds against publication, promotion to retiring, loss and
 // cancellation, thousands of rounds; run with -race.
 func TestBindRaces(t *testing.T) {
-	rounds := 2000
-	if testing.Short() {
-		rounds = 300
-	}
-	for seed := range uint64(rounds) {
+	for seed := range uint64(seeds(1000)) {
 		rng := rand.New(rand.NewPCG(seed, 2))
 		p, g := bareRegistry()
 		victim, successor := seatOnly(p, g), seatOnly(p, g)

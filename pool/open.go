@@ -134,6 +134,9 @@ func (p *Pool) tryOpen(g *group, opt OpenOptions) (*session, error) {
 			continue
 		}
 		if p.launch(s, opt.Payload) {
+			if g.lean.Load() {
+				p.poke() // the floor is lowered, and here is demand
+			}
 			return s, nil
 		}
 	}
@@ -177,9 +180,6 @@ func (p *Pool) launch(s *session, payload []byte) bool {
 		return false
 	}
 	p.counts.opened.Add(1)
-	if w := s.bound.w; w != nil && w.group.lean.Load() {
-		p.poke() // the floor is lowered, and here is demand
-	}
 	return true
 }
 

@@ -24,15 +24,13 @@ func shake(dialer, acceptor Hello, dOpt, aOpt HandshakeOptions) (d, a outcome) {
 	done := make(chan outcome, 1)
 	go func() {
 		agreed, err := Accept(context.Background(), s, acceptor, aOpt)
-		s.Close()
 		done <- outcome{agreed, err}
 	}()
 	d.agreed, d.err = Dial(context.Background(), c, dialer, dOpt)
-	if d.err == nil {
-		_, _ = io.Copy(io.Discard, c) // until the acceptor has closed
-	}
+	a = <-done // both come to an end by themselves
 	c.Close()
-	return d, <-done
+	s.Close()
+	return d, a
 }
 
 func gateway() Hello {

@@ -56,5 +56,11 @@ const (
 const (
 	tlsRecord        = 16 << 10
 	readerBufferSize = 4 * tlsRecord
+
+	// directPayload is from where on a payload goes straight to its owner's memory,
+	// and directAhead how much is then read together with the next header.
+	directPayload = 8 << 10
+	directAhead   = 1 << 10
+
 	writerBufferSize = 4 * tlsRecord
 )

@@ -8,26 +8,23 @@ import (
 // Reader decodes frames from one direction of a connection. It is not safe for
 // concurrent use. The first error is final: every later call returns it again.
 type Reader struct {
-	src  io.Reader
-	buf  []byte // len(buf) >= MaxFrame
-	r, w int    // 0 <= r <= w <= len(buf); buf[r:w] is read but not consumed
-	next uint32 // sequence that the next frame must carry
-	err  error
+	src   io.Reader
+	buf   []byte // len(buf) >= MaxFrame
+	r, w  int    // 0 <= r <= w <= len(buf); buf[r:w] is read but not consumed
+	ahead int    // how much to ask for when a header is due; HeaderSize < ahead <= len(buf)
+	next  uint32 // sequence that the next frame must carry
+	err   error
+
 	head [HeaderSize]byte // a header that must outlive a refill of buf
-	// scratch is for a payload whose owner supplied no memory and that does not
-	// stand in buf as a whole; made when first needed.
-	scratch []byte
 }
 
 // NewReader returns a Reader on src with a buffer of 64 KiB.
 func NewReader(src io.Reader) *Reader {
-	return &Reader{src: src, buf: make([]byte, readerBufferSize)}
+	return &Reader{src: src, buf: make([]byte, readerBufferSize), ahead: readerBufferSize}
 }
 
-// Reset makes r read from src as if new, keeping its buffers.
-func (r *Reader) Reset(src io.Reader) {
-	*r = Reader{src: src, buf: r.buf, scratch: r.scratch}
-}
+// Reset makes r read from src as if new, keeping its buffer.
+func (r *Reader) Reset(src io.Reader) { *r = Reader{src: src, buf: r.buf, ahead: len(r.buf)} }
 
 // Buffered returns how many bytes are read from the source but not yet consumed:
 // when it is 0, the next call will wait for the network.
@@ -42,8 +39,15 @@ func (r *Reader) Next(f *Frame) error {
 	if err := r.header(f); err != nil {
 		return err
 	}
+	return r.inPlace(f)
+}
+
+// inPlace completes f, whose header stands unconsumed at the front of the buffer,
+// within the buffer.
+func (r *Reader) inPlace(f *Frame) error {
+	r.ahead = len(r.buf)
 	total := HeaderSize + int(f.Length)
-	if err := r.fill(total, f.Header); err != nil {
+	if err := r.fill(total, len(r.buf), f.Header); err != nil {
 		return err
 	}
 	header, payload := r.buf[r.r:r.r+HeaderSize], r.buf[r.r+HeaderSize:r.r+total]
@@ -60,37 +64,40 @@ func (r *Reader) Next(f *Frame) error {
 // filled but for Payload and is not yet verified, so its fields may only serve to choose the
 // memory). When get returns at least n bytes, the payload is read straight into
 // the first n and belongs to the caller, also when NextInto fails. When it returns
-// less, the payload lies in the reader's memory as after Next: verified, so
-// that the stream goes on, and valid until the next call. Empty payloads do not
-// ask.
+// less, the payload lies in the reader's own buffer as after Next. Empty payloads
+// do not ask.
 func (r *Reader) NextInto(f *Frame, get func(n int) []byte) error {
 	if err := r.header(f); err != nil {
 		return err
 	}
 	n := int(f.Length)
 	if n == 0 {
-		return r.finish(f, nil)
+		return r.inPlace(f)
 	}
 	dst := get(n)
 	if len(dst) < n {
-		if cap(r.scratch) < n {
-			r.scratch = make([]byte, MaxPayload)
-		}
-		dst = r.scratch
+		return r.inPlace(f)
 	}
-	return r.finish(f, dst[:n])
+	return r.apart(f, dst[:n])
 }
 
-// finish reads and verifies the payload of f, whose header stands unconsumed at the
-// front of the buffer.
-func (r *Reader) finish(f *Frame, dst []byte) error {
+// apart completes f, whose header stands unconsumed at the front of the buffer,
+// outside the buffer.
+func (r *Reader) apart(f *Frame, dst []byte) error {
 	// The header is copied out, because reading the payload may refill the buffer.
 	copy(r.head[:], r.buf[r.r:])
 	r.r += HeaderSize
 	n := copy(dst, r.buf[r.r:r.w])
 	r.r += n
+	// Behind a large payload comes another one, as a rule: then what is read ahead
+	// would only be copied once more.
+	direct := len(dst) >= directPayload
+	r.ahead = len(r.buf)
+	if direct {
+		r.ahead = directAhead
+	}
 	for n < len(dst) {
-		k, err := r.read(dst[n:])
+		k, err := r.read(dst[n:], direct)
 		n += k
 		if err != nil && n < len(dst) {
 			return r.truncated(f.Header, err)
@@ -103,18 +110,16 @@ func (r *Reader) finish(f *Frame, dst []byte) error {
 	return nil
 }
 
-// read puts at least one byte into dst. A long rest goes straight there, a short
-// one through the buffer, so that what follows comes with the same call.
-func (r *Reader) read(dst []byte) (int, error) {
-	if len(dst) >= tlsRecord {
+// read puts at least one byte into dst: straight, or through the empty buffer, so
+// that what follows comes with the same call.
+func (r *Reader) read(dst []byte, direct bool) (int, error) {
+	if direct {
 		return r.readSome(dst)
 	}
-	r.r, r.w = 0, 0
 	n, err := r.readSome(r.buf)
 	r.w = n
-	n = copy(dst, r.buf[:r.w])
-	r.r = n
-	return n, err
+	r.r = copy(dst, r.buf[:n])
+	return r.r, err
 }
 
 // header waits for the next header, decodes it into f and checks its length. It
@@ -124,7 +129,7 @@ func (r *Reader) header(f *Frame) error {
 		return r.err
 	}
 	f.Payload = nil
-	if err := r.fill(HeaderSize, Header{}); err != nil {
+	if err := r.fill(HeaderSize, r.ahead, Header{}); err != nil {
 		return err
 	}
 	f.Header = parseHeader(r.buf[r.r:])
@@ -153,8 +158,9 @@ func (r *Reader) verify(h Header, header, payload []byte) error {
 	return nil
 }
 
-// fill makes at least n bytes stand unconsumed in the buffer, n <= MaxFrame.
-func (r *Reader) fill(n int, h Header) error {
+// fill makes at least n bytes stand unconsumed in the buffer, n <= MaxFrame, and at most
+// n + ahead.
+func (r *Reader) fill(n, ahead int, h Header) error {
 	if r.w-r.r >= n {
 		return nil
 	}
@@ -165,7 +171,7 @@ func (r *Reader) fill(n int, h Header) error {
 		r.r = 0
 	}
 	for r.w-r.r < n {
-		k, err := r.readSome(r.buf[r.w:])
+		k, err := r.readSome(r.buf[r.w:min(len(r.buf), r.w+ahead)])
 		r.w += k
 		if err != nil && r.w-r.r < n {
 			if r.w == r.r {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -162,7 +163,6 @@ func (s *simCmd) assemble(nodes int) swarm.AssembleMode {
 // arrivals are the trace's, or those made up.
 func (s *simCmd) arrivals(out *sim.Scenario, doc *simDocument) error {
 	lengths := sim.Lengths{Prompt: s.Prompt, Output: s.Output}
-	models := len(out.Plan.Models)
 	if s.Prompt < 1 || s.Output < 1 {
 		return usage("prompts of %d and answers of %d tokens on average, want at least 1", s.Prompt, s.Output)
 	}
@@ -176,6 +176,10 @@ func (s *simCmd) arrivals(out *sim.Scenario, doc *simDocument) error {
 	if doc.Rate == 0 {
 		doc.Rate = 0.6 * doc.Capacity
 	}
+	models := sim.Traffic(out.Plan)
+	if len(models) == 0 {
+		return usage("no model has a copy: %s", unplacedReason(out.Plan))
+	}
 	steady := sim.Poisson(s.Requests, doc.Rate, lengths, models, s.Seed)
 	out.Arrivals = steady
 	if s.Burst > 0 {
@@ -184,6 +188,14 @@ func (s *simCmd) arrivals(out *sim.Scenario, doc *simDocument) error {
 		out.Watch = sim.Span{From: s.BurstAt, To: s.BurstAt + s.BurstFor + s.TelemetryDelay}
 	}
 	return nil
+}
+
+// unplacedReason says why the first model found no room.
+func unplacedReason(plan *swarm.Plan) string {
+	for _, u := range plan.Unplaced {
+		return fmt.Sprintf("%s: %s", u.Model, u.Reason)
+	}
+	return "the plan is empty"
 }
 
 func (s *simCmd) trace(out *sim.Scenario, doc *simDocument) error {
@@ -255,4 +267,21 @@ func printSim(w io.Writer, d simDocument) {
 // seconds prints milliseconds as seconds.
 func seconds(ms float64) string { return fmt.Sprintf("%.2f s", ms/1000) }
 
-func (s *simCmd) draw(d simDocument) error { return nil }
+// draw makes a chart of the results.
+func (s *simCmd) draw(d simDocument) error {
+	title := fmt.Sprintf("%d requests on %d nodes with %d copies", d.Requests, d.Nodes, d.Copies)
+	if s.Trace == "" && s.Burst > 0 {
+		title = fmt.Sprintf("A burst of %d requests within %v on %d nodes with %d copies", s.Burst, s.BurstFor, d.Nodes, d.Copies)
+	}
+	note := fmt.Sprintf("health reports every %v, %v late; %.0f requests/s besides, %.0f%% of what the swarm can finish; seed %d",
+		s.TelemetryEvery, s.TelemetryDelay, d.Rate, 100*d.Rate/d.Capacity, d.Seed)
+	chart := sim.Comparison(title, note, d.Results)
+	f, err := os.Create(filepath.Clean(s.SVG))
+	if err != nil {
+		return usage("--svg: %w", err)
+	}
+	if err := errors.Join(chart.WriteSVG(f), f.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", s.SVG, err)
+	}
+	return nil
+}

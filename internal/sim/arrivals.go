@@ -32,20 +32,34 @@ func (l Lengths) withDefaults() Lengths {
 }
 
 // draw makes one request of these lengths.
-func (l Lengths) draw(chance *rand.Rand, at time.Duration, models int) Arrival {
-	const sigma = 1
+func (l Lengths) draw(chance *rand.Rand, at time.Duration, models []int32) Arrival {
+	const sigma = 1.0
 	prompt := float64(l.Prompt) * math.Exp(sigma*chance.NormFloat64()-sigma*sigma/2)
 	output := float64(l.Output) * chance.ExpFloat64()
-	return Arrival{At: at, Prompt: within(prompt, l.Prompt), Output: within(output, l.Output), Model: int32(chance.IntN(models))}
+	return Arrival{At: at, Prompt: within(prompt, l.Prompt), Output: within(output, l.Output), Model: models[chance.IntN(len(models))]}
 }
 
 func within(tokens float64, mean int) int32 {
 	return int32(min(max(1, math.Round(tokens)), 8*float64(mean)))
 }
 
+// Traffic lists the models that requests ask for, as numbers in the plan, once
+// per copy: requests divide among models as their copies do. Models that only
+// stand in for others are not asked for.
+func Traffic(plan *swarm.Plan) []int32 {
+	var out []int32
+	for _, p := range plan.Pipelines {
+		i := slices.IndexFunc(plan.Models, func(m swarm.ModelSpec) bool { return m.ID == p.Model })
+		if plan.Models[i].FallbackFor == "" {
+			out = append(out, int32(i))
+		}
+	}
+	return out
+}
+
 // Poisson makes n requests that come independently of one another, so many per
-// second on average, from time zero on.
-func Poisson(n int, rate float64, lengths Lengths, models int, seed uint64) []Arrival {
+// second on average, from time zero on, for models drawn from a list (Traffic).
+func Poisson(n int, rate float64, lengths Lengths, models []int32, seed uint64) []Arrival {
 	lengths = lengths.withDefaults()
 	chance := rand.New(rand.NewPCG(seed, 0x706f6973736f6e00))
 	out := make([]Arrival, n)
@@ -58,7 +72,7 @@ func Poisson(n int, rate float64, lengths Lengths, models int, seed uint64) []Ar
 }
 
 // Burst makes n requests at times spread evenly at random over a short while.
-func Burst(n int, at, over time.Duration, lengths Lengths, models int, seed uint64) []Arrival {
+func Burst(n int, at, over time.Duration, lengths Lengths, models []int32, seed uint64) []Arrival {
 	lengths = lengths.withDefaults()
 	chance := rand.New(rand.NewPCG(seed, 0x6275727374000000))
 	out := make([]Arrival, n)

@@ -7,8 +7,8 @@ import (
 )
 
 // Run lives through a scenario under one policy. The same scenario and policy
-// give the same result on every machine. It takes as long as it takes; ctx ends
-// it early.
+// give the same result, to the last digit on processors of one kind. It takes
+// as long as it takes; ctx ends it early.
 func Run(ctx context.Context, s Scenario, policy Policy) (Result, error) {
 	s = s.withDefaults()
 	if err := s.validate(); err != nil {

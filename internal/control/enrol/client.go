@@ -40,6 +40,7 @@ type Enrolment struct {
 	mu          struct {
 		sync.Mutex
 		gateways []string
+		bus      []string
 		searched time.Time // when find was last called
 	}
 }
@@ -61,6 +62,7 @@ type home struct {
 	Version  int      `json:"version"`
 	Name     string   `json:"name"`
 	Gateways []string `json:"gateways"`
+	Bus      []string `json:"bus,omitempty"` // where the control plane was last
 }
 
 // Load opens the enrolment in a folder, or returns ErrNotEnrolled. An expired
@@ -94,7 +96,7 @@ func Load(dir string, o Options) (*Enrolment, error) {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
 	e := &Enrolment{dir: dir, credentials: credentials, find: o.Find}
-	e.mu.gateways = merge(o.Gateways, h.Gateways)
+	e.mu.gateways, e.mu.bus = merge(o.Gateways, h.Gateways), h.Bus
 	return e, nil
 }
 
@@ -184,7 +186,7 @@ func (e *Enrolment) Renew(ctx context.Context) ([]*x509.Certificate, error) {
 	anonymous := e.credentials.Client(identity.RoleGateway, "")
 	anonymous.GetClientCertificate = nil // ours may have expired; the request's signature counts
 	var out enrolReply
-	if err := e.ask(ctx, e.pin(), pathRenew, anonymous, in, &out); err != nil {
+	if err := e.ask(ctx, e.Pin(), pathRenew, anonymous, in, &out); err != nil {
 		return nil, err
 	}
 	chain, err := identity.ParseCertificates(out.Certificates)
@@ -207,14 +209,29 @@ func (e *Enrolment) Attach(ctx context.Context, in AttachRequest) (Attached, err
 		}
 	}
 	var out Attached
-	if err := e.ask(ctx, e.pin(), pathAttach, e.credentials.Client(identity.RoleGateway, ""), in, &out); err != nil {
+	if err := e.ask(ctx, e.Pin(), pathAttach, e.credentials.Client(identity.RoleGateway, ""), in, &out); err != nil {
 		return out, fmt.Errorf("attaching %s to its swarm: %w", e.Name(), err)
 	}
 	e.know(out.Gateways)
+	e.mu.Lock()
+	e.mu.bus = out.Bus
+	e.mu.Unlock()
 	return out, e.save()
 }
 
-func (e *Enrolment) pin() [32]byte { return identity.Fingerprint(e.credentials.Authority()) }
+// Pin is the fingerprint of the swarm's authority.
+func (e *Enrolment) Pin() [32]byte { return identity.Fingerprint(e.credentials.Authority()) }
+
+// Gateways are the enrolment endpoints that are known, host:port, the likeliest
+// first.
+func (e *Enrolment) Gateways() []string { return e.gateways() }
+
+// Bus is where the control plane's servers were when the node last attached.
+func (e *Enrolment) Bus() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.mu.bus)
+}
 
 func (e *Enrolment) gateways() []string {
 	e.mu.Lock()
@@ -243,7 +260,7 @@ func merge(first, then []string) []string {
 }
 
 func (e *Enrolment) save() error {
-	data, err := json.MarshalIndent(home{Version: protocolVersion, Name: e.Name(), Gateways: e.gateways()}, "", "  ")
+	data, err := json.MarshalIndent(home{Version: protocolVersion, Name: e.Name(), Gateways: e.gateways(), Bus: e.Bus()}, "", "  ")
 	if err != nil {
 		return fmt.Errorf("keeping the enrolment: %w", err)
 	}

@@ -1,0 +1,182 @@
+package doctor
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"hecate/internal/control"
+	"hecate/internal/control/controltest"
+	"hecate/internal/control/enrol"
+	"hecate/internal/control/natsbus"
+	"hecate/internal/control/plane"
+	"hecate/swarm"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// find returns the finding of a check whose detail holds a text.
+func find(t *testing.T, all []Finding, check, text string) Finding {
+	t.Helper()
+	for _, f := range all {
+		if f.Check == check && strings.Contains(f.Detail, text) {
+			if (f.Status == OK) != (f.Do == "") {
+				t.Errorf("%s: a bad finding says what to do, a good one nothing", f)
+			}
+			return f
+		}
+	}
+	t.Fatalf("no finding of %q with %q in %v", check, text, all)
+	return Finding{}
+}
+
+func TestAHealthySwarmIsFoundHealthy(t *testing.T) {
+	g, err := plane.StartGateway(t.Context(), plane.GatewayConfig{Dir: t.TempDir(), Planner: swarm.Planner{}.Plan})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	tok, err := g.CreateToken(t.Context(), enrol.TokenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	e, err := enrol.Join(t.Context(), dir, tok, "mini", enrol.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := attach(t, e)
+	all := Run(t.Context(), Config{Dir: dir, Token: tok.Encode(), NoNetwork: true})
+	for check, text := range map[string]string{
+		"identity": "enrolled as mini", "token": tok.ID(), "gateway": g.JoinAddresses()[0],
+		"clock": "within", "control": at.Bus[0], "disk": dir,
+	} {
+		if f := find(t, all, check, text); f.Status != OK && check != "disk" {
+			t.Error(f)
+		}
+	}
+	for _, f := range all {
+		if strings.Contains(f.String(), tok.Encode()) {
+			t.Error("the token's secret is shown")
+		}
+	}
+}
+
+func attach(t *testing.T, e *enrol.Enrolment) enrol.Attached {
+	t.Helper()
+	user, err := natsbus.NewUser()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, err := e.Attach(t.Context(), enrol.AttachRequest{
+		Instance: "x", Host: "h", PID: 1, BusKey: user.PublicKey(),
+		Profile: swarm.NodeProfile{MemoryBytes: 1 << 30, Score: 1, Endpoints: []string{"127.0.0.1:7000"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
+func TestWhatIsWrongIsNamedWithWhatToDo(t *testing.T) {
+	g, err := plane.StartGateway(t.Context(), plane.GatewayConfig{Dir: t.TempDir(), Planner: swarm.Planner{}.Plan})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	other, err := enrol.NewToken([32]byte{1}, g.JoinAddresses(), 1, time.Now().Add(-time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mute, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mute.Close()
+	notAFolder := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(notAFolder, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all := Run(t.Context(), Config{
+		Dir: t.TempDir(), Token: other.Encode(), Gateways: []string{"127.0.0.1:1", "nowhere.invalid:7"}, NoNetwork: true,
+	})
+	for _, c := range []struct {
+		check, text, do string
+		status          Status
+	}{
+		{"identity", "not enrolled", "hecate node --join", Warn},
+		{"token", other.ID(), "hecate token create", Fail},
+		{"gateway", "127.0.0.1:1", "hecate serve", Fail},
+		{"gateway", "nowhere.invalid", "IP address", Fail},
+		{"gateway", g.JoinAddresses()[0], "of this swarm", Fail},
+	} {
+		if f := find(t, all, c.check, c.text); f.Status != c.status || !strings.Contains(f.Do, c.do) {
+			t.Error(f)
+		}
+	}
+	all = Run(t.Context(), Config{Dir: notAFolder, Token: "rubbish", NoNetwork: true})
+	find(t, all, "token", "no join token")
+	if f := find(t, all, "disk", "file"); f.Status != Fail {
+		t.Error(f)
+	}
+}
+
+func TestClocks(t *testing.T) {
+	for skew, want := range map[time.Duration]Status{
+		0: OK, time.Second: OK, -9 * time.Second: OK, 11 * time.Second: Warn, -time.Minute: Warn, time.Hour: Fail, -time.Hour: Fail,
+	} {
+		f := clock("gw", skew)
+		if f.Status != want {
+			t.Errorf("%s: %s", skew, f)
+		}
+		if want == Fail && !strings.Contains(f.Detail, map[bool]string{true: "ahead of", false: "behind"}[skew > 0]) {
+			t.Errorf("%s: %s", skew, f)
+		}
+	}
+}
+
+func TestNodesThatCannotBeReached(t *testing.T) {
+	g, err := plane.StartGateway(t.Context(), plane.GatewayConfig{Dir: t.TempDir(), Planner: swarm.Planner{}.Plan})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	record := func(id, endpoint string, reverse bool) *control.NodeRecord {
+		return &control.NodeRecord{
+			ID: id, Incarnation: 1, Desired: control.DesiredActive, Reverse: reverse,
+			Profile: swarm.NodeProfile{ID: id, Endpoints: []string{endpoint}},
+		}
+	}
+	all := Reach(t.Context(), g.Credentials(), []*control.NodeRecord{
+		record("gone", "127.0.0.1:1", false), record("behind", "", true), record("impostor", g.JoinAddresses()[0], false),
+	})
+	for text, want := range map[string]Status{"gone at": Fail, "behind connects": OK, "impostor at": Fail} {
+		if f := find(t, all, "node", text); f.Status != want {
+			t.Error(f)
+		}
+	}
+}
+
+func TestMemoryIsRead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "meminfo")
+	if err := os.WriteFile(path, []byte("MemTotal: 16 kB\nMemAvailable:    2048 kB\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if free, err := freeMemory(path); err != nil || free != 2<<20 {
+		t.Errorf("%d, %v", free, err)
+	}
+}
+
+func TestMulticastIsTried(t *testing.T) {
+	if !controltest.InNetwork(t) {
+		return
+	}
+	if f := find(t, Run(t.Context(), Config{}), "multicast", "hears itself at"); f.Status != OK {
+		t.Error(f)
+	}
+}

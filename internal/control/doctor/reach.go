@@ -1,0 +1,48 @@
+package doctor
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"time"
+
+	"hecate/internal/control"
+	"hecate/internal/control/identity"
+)
+
+// Reach tries every endpoint of every node's data plane, with a gateway's
+// credentials: what a gateway can reach.
+func Reach(ctx context.Context, credentials *identity.Credentials, nodes []*control.NodeRecord) []Finding {
+	var checks []func() []Finding
+	for _, n := range nodes {
+		if n.Desired == control.DesiredRemoved || !n.Started() {
+			continue
+		}
+		if n.Reverse {
+			checks = append(checks, func() []Finding {
+				return []Finding{well("node", "%s connects by itself, nothing to reach", n.ID)}
+			})
+			continue
+		}
+		for _, endpoint := range n.Profile.Endpoints {
+			checks = append(checks, func() []Finding { return reach(ctx, credentials, n.ID, endpoint) })
+		}
+	}
+	return together(checks)
+}
+
+func reach(ctx context.Context, credentials *identity.Credentials, node, endpoint string) []Finding {
+	const check = "node"
+	began := time.Now()
+	conn, f := dial(ctx, check, endpoint)
+	if conn == nil {
+		f.Detail = node + " at " + f.Detail
+		return []Finding{f}
+	}
+	defer conn.Close()
+	secure := tls.Client(conn, credentials.Client(identity.RoleNode, node))
+	if err := secure.HandshakeContext(ctx); err != nil {
+		return []Finding{{check, Fail, fmt.Sprintf("%s at %s: %v", node, endpoint, err), "another program or node has this address now; restart the node"}}
+	}
+	return []Finding{well(check, "%s answers at %s in %s", node, endpoint, time.Since(began).Round(10*time.Microsecond))}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -61,7 +62,14 @@ func measureRoundTrip(ctx context.Context, e entry, o Options) error {
 // stalled session, not each other.
 const neighbourPause = 2 * time.Millisecond
 
-// measureStall is one pair: the neighbours' round trips without and with a channel that
+// stuckAfter is how long a sender makes no progress before it counts as stuck.
+const stuckAfter = 50 * time.Millisecond
+
+// stallTurns is how often one round changes between a stalled neighbour and none:
+// what disturbs the machine for a while then disturbs both.
+const stallTurns = 4
+
+// measureStall is one round: the neighbours' round trips without and with a channel that
 // never reads while its peer sends as much as it can.
 func measureStall(ctx context.Context, e entry, o Options) error {
 	neighbours, err := openMany(ctx, e.t, spec{modeEcho, smallMessage}, o.Sessions-1)
@@ -69,34 +77,51 @@ func measureStall(ctx context.Context, e entry, o Options) error {
 	if err != nil {
 		return err
 	}
-	before, err := neighbourTrips(ctx, neighbours, o.Part)
-	if err != nil {
-		return err
-	}
-	stalled, err := e.t.open(ctx, spec{modeStall, largeMessage})
-	if err != nil {
-		return err
-	}
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		// Ends by the close below: blocked by flow control until then.
-		for p := make([]byte, largeMessage); stalled.send(p) == nil; {
+	var quiet, stalled []time.Duration
+	for range stallTurns {
+		trips, err := neighbourTrips(ctx, neighbours, o.Part/stallTurns)
+		if err != nil {
+			return err
 		}
-	})
-	after, err := neighbourTrips(ctx, neighbours, o.Part)
-	stalled.close()
-	wg.Wait()
-	if err != nil {
-		return fmt.Errorf("neighbours of a stalled session: %w", err)
+		quiet = append(quiet, trips...)
+		if trips, err = tripsBesideStall(ctx, e.t, neighbours, o.Part/stallTurns); err != nil {
+			return fmt.Errorf("neighbours of a stalled session: %w", err)
+		}
+		stalled = append(stalled, trips...)
 	}
+	before, after := percentile(quiet, 0.99), percentile(stalled, 0.99)
 	e.into.note("stall before", float64(before))
 	e.into.note("stall after", float64(after))
 	e.into.note("stall effect", float64(after)/float64(before))
 	return nil
 }
 
-// neighbourTrips returns the p99 over all channels.
-func neighbourTrips(ctx context.Context, channels []channel, d time.Duration) (time.Duration, error) {
+// tripsBesideStall opens a channel that never reads, fills it, and then measures.
+func tripsBesideStall(ctx context.Context, t transport, neighbours []channel, d time.Duration) ([]time.Duration, error) {
+	stalled, err := t.open(ctx, spec{modeStall, largeMessage})
+	if err != nil {
+		return nil, err
+	}
+	var wg sync.WaitGroup
+	var sent atomic.Uint64
+	wg.Go(func() {
+		// Ends by the close below: blocked by flow control until then.
+		for p := make([]byte, largeMessage); stalled.send(p) == nil; sent.Add(1) {
+		}
+	})
+	// Filling the window is a burst like any other; what counts is the time after.
+	for before := uint64(1); before != sent.Load() && ctx.Err() == nil; {
+		before = sent.Load()
+		wait(ctx, stuckAfter)
+	}
+	trips, err := neighbourTrips(ctx, neighbours, d)
+	stalled.close()
+	wg.Wait()
+	return trips, err
+}
+
+// neighbourTrips returns the round trips of all channels.
+func neighbourTrips(ctx context.Context, channels []channel, d time.Duration) ([]time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
 	var mu sync.Mutex
@@ -113,7 +138,7 @@ func neighbourTrips(ctx context.Context, channels []channel, d time.Duration) (t
 		})
 	}
 	wg.Wait()
-	return percentile(all, 0.99), errors.Join(faults...)
+	return all, errors.Join(faults...)
 }
 
 // measureIdle counts the bytes that an open and silent channel holds at both ends.

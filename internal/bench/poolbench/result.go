@@ -21,7 +21,7 @@ type Result struct {
 	Swap        *Swap        `json:"swap,omitempty"`
 	Ratios      []Ratio      `json:"ratios"`
 	// Noise is how far bare TLS, measured the same way each round, disagrees with itself:
-	// (fastest - slowest) / median. Above 0.25 the machine was too busy to trust a ratio
+	// (fastest - slowest) / median, or how much its connections seem to disturb each other. Above 0.25 the machine was too busy to trust a ratio
 	// that lies near its floor.
 	Noise float64 `json:"noise"`
 	// Faults name measurements that failed.

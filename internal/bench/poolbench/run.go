@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -150,6 +151,9 @@ func (r *Result) conclude() {
 	}
 	if base := r.contestant(nameTLS); base != nil {
 		r.Noise = max(spread(base.rounds["throughput"]), spread(base.rounds["small"]))
+		if base.StallEffect > 0 { // of connections that have nothing to do with each other
+			r.Noise = max(r.Noise, math.Abs(base.StallEffect-1))
+		}
 	}
 }
 

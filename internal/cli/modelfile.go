@@ -19,7 +19,9 @@ import (
 	"hecate/internal/control"
 	"hecate/internal/demomodel"
 	"hecate/internal/engine"
+	"hecate/internal/engine/arch"
 	"hecate/internal/engine/gguf"
+	"hecate/internal/tokens"
 	"hecate/swarm"
 )
 
@@ -31,7 +33,7 @@ const maxCells = 16384
 
 // describeModel reads a GGUF file into a catalogue record.
 func describeModel(path, id string) (*control.ModelRecord, error) {
-	info, err := gguf.Inspect(path)
+	info, err := inspectRunnable(path)
 	if err != nil {
 		return nil, err
 	}
@@ -51,6 +53,27 @@ func describeModel(path, id string) (*control.ModelRecord, error) {
 		return nil, fmt.Errorf("%s does not say its context length (%s.context_length)", path, info.Architecture)
 	}
 	return rec, rec.Validate()
+}
+
+// inspectRunnable reads a GGUF file's header and refuses what no node could
+// compute, or no gateway could speak.
+func inspectRunnable(path string) (gguf.ModelInfo, error) {
+	file, err := gguf.Open(path)
+	if err != nil {
+		return gguf.ModelInfo{}, err
+	}
+	spec, err := arch.Describe(file)
+	if err != nil {
+		return gguf.ModelInfo{}, err
+	}
+	source, err := tokens.OpenSource(path)
+	if err == nil {
+		_, err = tokens.New(source)
+	}
+	if err != nil {
+		return gguf.ModelInfo{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return spec.Info, nil
 }
 
 // specOf is what the planner must know of a model: its sizes as the engine loads

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -166,12 +167,17 @@ func orFine(err error) string {
 // who pulls a plug right after it should not be disappointed.
 const wholeWait = 10 * time.Second
 
+// stillWaiting is how often a start that takes long says what it waits for.
+const stillWaiting = 15 * time.Second
+
 // announce prints the one line that others wait for, when the first request can
 // be served.
 func (u *upCmd) announce(ctx context.Context, h *host, dir dataDir, url string, rec *control.ModelRecord, say *announcer) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	var first time.Time // when the first copy could be asked
+	patience := time.NewTicker(stillWaiting)
+	defer patience.Stop()
 	for !h.gateway.Settled() {
 		if first.IsZero() && h.gateway.Ready() {
 			first = time.Now()
@@ -182,6 +188,8 @@ func (u *upCmd) announce(ctx context.Context, h *host, dir dataDir, url string, 
 		select {
 		case <-ctx.Done():
 			return
+		case <-patience.C:
+			say.event("waiting", "still waiting: "+strings.Join(h.gateway.Status().Why, "; "), nil)
 		case <-tick.C:
 		}
 	}

@@ -272,3 +272,28 @@ func Run(t testing.TB, stdin string, args ...string) (stdout, stderr string, cod
 	}
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
+
+// UpJSON runs `hecate up --json` until it is ready, stops it, and gives the
+// lines that it printed.
+func UpJSON(t testing.TB, args ...string) (lines []string) {
+	t.Helper()
+	cmd := exec.Command(Binary(t), append([]string{"up", "--json", "--listen", "127.0.0.1:0", "--data", t.TempDir()}, args...)...)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	scan := bufio.NewScanner(out)
+	for scan.Scan() {
+		lines = append(lines, scan.Text())
+		if strings.Contains(scan.Text(), `"ready"`) {
+			_ = cmd.Process.Signal(os.Interrupt)
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("hecate up --json: %v", err)
+	}
+	return lines
+}

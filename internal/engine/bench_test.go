@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"hecate/internal/engine/gguf"
 	"hecate/internal/engine/randmodel"
 )
 
@@ -67,6 +68,38 @@ func BenchmarkDecode(b *testing.B) {
 			report(b, b.N*streams, cpuTime()-begin)
 		})
 	}
+}
+
+// BenchmarkSmallStep measures what a step costs besides arithmetic: one token
+// through one layer of the tiny model, and through the whole demo model.
+func BenchmarkSmallStep(b *testing.B) {
+	run := func(b *testing.B, s Session) {
+		b.ReportAllocs()
+		begin := cpuTime()
+		token := []int32{5}
+		for i := 0; b.Loop(); i++ {
+			if s.Held() == 200 {
+				if err := s.Truncate(0); err != nil {
+					b.Fatal(err)
+				}
+			}
+			feed(b, s, token, nil, WantLast)
+		}
+		report(b, b.N, cpuTime()-begin)
+	}
+	b.Run("layer", func(b *testing.B) {
+		path := filepath.Join(b.TempDir(), "m.gguf")
+		if err := randmodel.WriteFile(path, randmodel.Tiny(gguf.Q8_0, 1)); err != nil {
+			b.Fatal(err)
+		}
+		e := newEngine(b, Options{})
+		load(b, e, "m", path, 0, 0)
+		run(b, open(b, e, "m", Range{0, 0}, 300))
+	})
+	b.Run("demo", func(b *testing.B) {
+		e := newDemo(b, Options{}, 0, 11)
+		run(b, open(b, e, "demo", Range{0, 11}, 300))
+	})
 }
 
 // BenchmarkPrefill measures prompt tokens per second of a prompt of 512.

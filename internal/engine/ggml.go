@@ -9,6 +9,7 @@ import (
 
 	"github.com/ollama/ollama/ml"
 	"github.com/ollama/ollama/ml/backend/ggml"
+	"github.com/ollama/ollama/ml/nn/rope"
 
 	"hecate/internal/engine/arch"
 	"hecate/internal/engine/gguf"
@@ -130,10 +131,29 @@ func (k *ggmlKernels) close() {
 type piece struct {
 	backend ml.Backend
 	tensors []ml.Tensor // as in spec.Tensors
-	byRole  map[arch.Role]ml.Tensor
+	weights weights
+	rotate  []func(*rope.Options)
 	cache   ml.Context
 	keys    ml.Tensor // one row per cell
 	values  ml.Tensor
+}
+
+// weights are a piece's tensors by what they do; nil where it has none.
+type weights struct {
+	embedding, outputNorm, output              ml.Tensor
+	attnNorm, query, key, value, attnOut       ml.Tensor
+	queryBias, keyBias, valueBias, attnOutBias ml.Tensor
+	ffnNorm, gate, up, down, ropeFactors       ml.Tensor
+}
+
+// place is where the tensor of a role belongs.
+func (w *weights) place(r arch.Role) *ml.Tensor {
+	return map[arch.Role]*ml.Tensor{
+		arch.TokenEmbedding: &w.embedding, arch.OutputNorm: &w.outputNorm, arch.Output: &w.output,
+		arch.AttnNorm: &w.attnNorm, arch.Query: &w.query, arch.Key: &w.key, arch.Value: &w.value, arch.AttnOut: &w.attnOut,
+		arch.QueryBias: &w.queryBias, arch.KeyBias: &w.keyBias, arch.ValueBias: &w.valueBias, arch.AttnOutBias: &w.attnOutBias,
+		arch.FFNNorm: &w.ffnNorm, arch.Gate: &w.gate, arch.Up: &w.up, arch.Down: &w.down, arch.RopeFreqs: &w.ropeFactors,
+	}[r]
 }
 
 // load implements kernels.
@@ -155,10 +175,16 @@ func (k *ggmlKernels) load(spec *arch.Spec, number, cells int) (unit, error) {
 	if err != nil {
 		return nil, err
 	}
-	u := &piece{backend: b, byRole: map[arch.Role]ml.Tensor{}}
+	u := &piece{backend: b}
 	for i, t := range wants {
 		u.tensors = append(u.tensors, b.Get(items[i].Name))
-		u.byRole[t.Role] = u.tensors[i]
+		*u.weights.place(t.Role) = u.tensors[i]
+	}
+	if spec.Rope.NeoX {
+		u.rotate = append(u.rotate, rope.WithTypeNeoX())
+	}
+	if f := u.weights.ropeFactors; f != nil {
+		u.rotate = append(u.rotate, rope.WithFactors(f))
 	}
 	if number >= 0 {
 		u.cache = b.NewContextSize(8).Layer(0)

@@ -3,6 +3,16 @@
 package engine
 
 /*
+#if defined(__GLIBC__) || defined(__linux__)
+#include <features.h>
+#endif
+#if defined(__GLIBC__)
+#include <gnu/libc-version.h>
+static const char *libc_name(void) { return gnu_get_libc_version(); }
+#else
+static const char *libc_name(void) { return "other"; }
+#endif
+static const char *compiler(void) { return __VERSION__; }
 #if defined(__AVX512VNNI__) && defined(__AVX512BW__)
 enum { kernel_isa = 4 };
 #elif defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
@@ -17,7 +27,11 @@ enum { kernel_isa = 0 };
 */
 import "C"
 
-import "runtime"
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"runtime"
+)
 
 // FastKernels says whether the kernels use the instruction sets they need to be
 // fast: AVX2 with FMA on x86-64, dot products on arm64. It follows from the C
@@ -33,9 +47,12 @@ func KernelName() string {
 // test compares it with go.mod.
 const kernelVersion = "v0.17.4"
 
-// Class is the exactness class of this build: machines of the same class
-// compute bit-identical results. It names the kernels' version, the processor
-// family and the instruction set they were compiled for.
+// Class is the exactness class of this build on this machine: engines of the
+// same class compute bit-identical results. It is the kernels' version, the
+// processor family, the instruction set they were compiled for, and a hash of
+// the compiler (which decides where products and sums are fused) and of the C
+// library (whose exponential and trigonometric functions the kernels call).
 func Class() string {
-	return "ollama-" + kernelVersion + "/" + runtime.GOARCH + "/" + KernelName()
+	sum := sha256.Sum256([]byte(C.GoString(C.compiler()) + "\x00" + C.GoString(C.libc_name())))
+	return kernelVersion + "/" + runtime.GOARCH + "/" + KernelName() + "/" + hex.EncodeToString(sum[:4])
 }

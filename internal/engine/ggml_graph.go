@@ -8,8 +8,6 @@ import (
 
 	"github.com/ollama/ollama/ml"
 	"github.com/ollama/ollama/ml/nn/rope"
-
-	"hecate/internal/engine/arch"
 )
 
 // graph builds the computation of one pass. Sessions share all products with
@@ -116,10 +114,9 @@ func (g *graph) build(p *pass, ctx ml.Context) (out, sums ml.Tensor) {
 	if p.head == nil {
 		return x, nil
 	}
-	h := p.head.(*piece)
+	h := &p.head.(*piece).weights
 	sums = x.SumRows(ctx)
-	x = x.RMSNorm(ctx, h.byRole[arch.OutputNorm], p.spec.Eps)
-	return h.byRole[arch.Output].Mulmat(ctx, x), sums
+	return h.output.Mulmat(ctx, x.RMSNorm(ctx, h.outputNorm, p.spec.Eps)), sums
 }
 
 // input is the first layer's input: embedded tokens or given hidden states.
@@ -128,40 +125,40 @@ func (g *graph) input() ml.Tensor {
 		return g.in.FromFloats(g.p.hidden, g.p.spec.Info.Width, g.rows)
 	}
 	tokens := g.in.FromInts(g.p.tokens, g.rows)
-	return g.p.embed.(*piece).byRole[arch.TokenEmbedding].Rows(g.ctx, tokens)
+	return g.p.embed.(*piece).weights.embedding.Rows(g.ctx, tokens)
 }
 
 // layer computes one layer; in the last one only the wanted rows go on after
 // attention, and none if none is wanted.
 func (g *graph) layer(i int, x ml.Tensor) ml.Tensor {
-	ctx, spec, w := g.ctx, g.p.spec, g.p.units[i].(*piece)
-	h := x.RMSNorm(ctx, w.byRole[arch.AttnNorm], spec.Eps)
-	q := g.linear(w, arch.Query, arch.QueryBias, h).Reshape(ctx, spec.HeadDim, spec.Info.Heads, g.rows)
-	key := g.linear(w, arch.Key, arch.KeyBias, h).Reshape(ctx, spec.HeadDim, spec.Info.KVHeads, g.rows)
-	value := g.linear(w, arch.Value, arch.ValueBias, h)
-	q, key = g.rotate(w, q), g.rotate(w, key)
-	g.store(i, w, key, value)
+	ctx, spec, u := g.ctx, g.p.spec, g.p.units[i].(*piece)
+	w := &u.weights
+	h := x.RMSNorm(ctx, w.attnNorm, spec.Eps)
+	q := g.linear(w.query, w.queryBias, h).Reshape(ctx, spec.HeadDim, spec.Info.Heads, g.rows)
+	key := g.linear(w.key, w.keyBias, h).Reshape(ctx, spec.HeadDim, spec.Info.KVHeads, g.rows)
+	value := g.linear(w.value, w.valueBias, h)
+	q, key = g.rotate(u, q), g.rotate(u, key)
+	g.store(i, u, key, value)
 
 	last := i == len(g.p.units)-1
 	if last && len(g.p.wanted) == 0 {
 		return nil
 	}
-	a := g.attention(i, w, q)
+	a := g.attention(i, u, q)
 	if last && g.wanted != nil {
 		a, x = a.Rows(ctx, g.wanted), x.Rows(ctx, g.wanted)
 	}
-	x = g.linear(w, arch.AttnOut, arch.AttnOutBias, a).Add(ctx, x)
+	x = g.linear(w.attnOut, w.attnOutBias, a).Add(ctx, x)
 
-	h = x.RMSNorm(ctx, w.byRole[arch.FFNNorm], spec.Eps)
-	up := w.byRole[arch.Up].Mulmat(ctx, h)
-	h = w.byRole[arch.Gate].Mulmat(ctx, h).SILU(ctx, up)
-	return w.byRole[arch.Down].Mulmat(ctx, h).Add(ctx, x)
+	h = x.RMSNorm(ctx, w.ffnNorm, spec.Eps)
+	h = w.gate.Mulmat(ctx, h).SILU(ctx, w.up.Mulmat(ctx, h))
+	return w.down.Mulmat(ctx, h).Add(ctx, x)
 }
 
-func (g *graph) linear(w *piece, weight, bias arch.Role, x ml.Tensor) ml.Tensor {
-	x = w.byRole[weight].Mulmat(g.ctx, x)
-	if b := w.byRole[bias]; b != nil {
-		x = x.Add(g.ctx, b)
+func (g *graph) linear(weight, bias, x ml.Tensor) ml.Tensor {
+	x = weight.Mulmat(g.ctx, x)
+	if bias != nil {
+		x = x.Add(g.ctx, bias)
 	}
 	return x
 }
@@ -171,16 +168,9 @@ type rotator interface {
 	RoPE(ctx ml.Context, positions ml.Tensor, dim int, base, scale float32, options ...func(*rope.Options)) ml.Tensor
 }
 
-func (g *graph) rotate(w *piece, x ml.Tensor) ml.Tensor {
+func (g *graph) rotate(u *piece, x ml.Tensor) ml.Tensor {
 	r := g.p.spec.Rope
-	var options []func(*rope.Options)
-	if r.NeoX {
-		options = append(options, rope.WithTypeNeoX())
-	}
-	if f := w.byRole[arch.RopeFreqs]; f != nil {
-		options = append(options, rope.WithFactors(f))
-	}
-	return x.(rotator).RoPE(g.ctx, g.positions, r.Dim, r.Base, r.Scale, options...)
+	return x.(rotator).RoPE(g.ctx, g.positions, r.Dim, r.Base, r.Scale, u.rotate...)
 }
 
 // store writes the rows' keys and values into their cells.

@@ -3,6 +3,7 @@ package natsbus
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -328,6 +329,28 @@ func TestAKickedNodeLosesItsConnection(t *testing.T) {
 	<-again
 	if other.nc.Stats().Reconnects != 0 {
 		t.Error("somebody else was kicked too")
+	}
+}
+
+func TestAnAccountOfAnotherOperatorNeedsItsSigningKeysOnly(t *testing.T) {
+	s := newSwarm(t)
+	path := filepath.Join(t.TempDir(), "bus.json")
+	text := fmt.Sprintf(`{"version": 1, "account": %q, "node_seed": %q, "gateway_seed": %q}`,
+		s.accounts.account, seedOf(s.accounts.node), seedOf(s.accounts.gateway))
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lent, err := OpenAccounts(path)
+	if err != nil || lent.Owned() {
+		t.Fatalf("owned: %v, %v", lent.Owned(), err)
+	}
+	if _, err := lent.ServerConfig(); err == nil {
+		t.Error("it configures somebody else's servers")
+	}
+	s.accounts = lent
+	s.connectGateway(t)
+	if _, err := s.connect(t, s.member(t, identity.RoleNode, "mini")).List(t.Context(), control.BucketPlan); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -257,8 +257,8 @@ func (s *session) end(err *CloseError, why endReason, discard bool, tell func(*o
 	return true
 }
 
-// deliver is called by the reader with one DATA frame.
-func (s *session) deliver(flags wire.Flags, payload []byte) {
+// deliver is called by the reader with one DATA frame; see inbox.accept for own.
+func (s *session) deliver(flags wire.Flags, payload []byte, own **buffer) {
 	s.mu.Lock()
 	if s.mu.err != nil {
 		s.mu.Unlock()
@@ -266,7 +266,7 @@ func (s *session) deliver(flags wire.Flags, payload []byte) {
 		return
 	}
 	before := s.mu.in.bytes
-	complete, err := s.mu.in.deliver(flags, payload)
+	complete, err := s.mu.in.accept(flags, payload, own)
 	s.on().counts.buffered.Add(int64(s.mu.in.bytes - before))
 	if err == nil && complete && s.mu.fullSince.IsZero() && s.mu.in.full() {
 		s.mu.fullSince = time.Now()

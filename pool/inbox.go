@@ -34,6 +34,12 @@ var (
 // deliver adds one DATA frame and says whether a message became complete. The
 // payload is copied.
 func (q *inbox) deliver(flags wire.Flags, payload []byte) (complete bool, err error) {
+	return q.accept(flags, payload, new(*buffer))
+}
+
+// accept is deliver for a payload that may lie in *own. Then a message of one
+// frame is taken over together with its memory, and *own becomes nil.
+func (q *inbox) accept(flags wire.Flags, payload []byte, own **buffer) (complete bool, err error) {
 	more := flags&wire.FlagMore != 0
 	switch {
 	case q.bytes+len(payload) > q.maxBytes, q.count >= q.maxMessages:
@@ -50,6 +56,11 @@ func (q *inbox) deliver(flags wire.Flags, payload []byte) (complete bool, err er
 		// The end is somewhere behind; start with room for a few chunks.
 		q.unfinished = q.st.get(4 * len(payload))
 		q.unfinished.b = append(q.unfinished.b, payload...)
+	case *own != nil:
+		(*own).b = payload
+		q.push(*own)
+		*own = nil
+		return true, nil
 	default:
 		q.push(q.st.copyOf(payload))
 		return true, nil

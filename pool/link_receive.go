@@ -13,16 +13,38 @@ func (l *link) receiveLoop() {
 	in := &inbound{link: l}
 	r := wire.NewReader(in)
 	var f wire.Frame
+	// A large payload is read into memory that its session can keep; a small one
+	// is copied out of the reader, which is cheaper than asking for memory first.
+	var own *buffer
+	room := func(n int) []byte {
+		if n < keptPayload || f.Type != wire.TypeData {
+			return nil
+		}
+		if own == nil || cap(own.b) < n {
+			l.st.put(own)
+			own = l.st.get(n)
+		}
+		return own.b[:n]
+	}
+	defer func() { l.st.put(own) }()
+	none := (*buffer)(nil)
 	for {
-		if err := r.Next(&f); err != nil {
+		if err := r.NextInto(&f, room); err != nil {
 			l.fail(faultOf(err))
 			return
 		}
 		in.frames++
 		in.bytes += uint64(len(f.Payload))
-		l.dispatch(&f)
+		if f.Type == wire.TypeData && len(f.Payload) >= keptPayload {
+			l.dispatch(&f, &own)
+		} else {
+			l.dispatch(&f, &none)
+		}
 	}
 }
+
+// keptPayload is from how many bytes on a payload is read into memory of its own.
+const keptPayload = 8 << 10
 
 // inbound notes, once per read of the socket, that the peer lives and what the
 // frames since the last read amounted to.
@@ -47,11 +69,11 @@ func (in *inbound) Read(p []byte) (int, error) {
 
 // dispatch acts on one frame. Malformed control payloads and unknown types are
 // counted and ignored; the stream itself was verified before.
-func (l *link) dispatch(f *wire.Frame) {
+func (l *link) dispatch(f *wire.Frame, own **buffer) {
 	switch f.Type {
 	case wire.TypeData:
 		if s := l.owner.find(f.ConnID); s != nil {
-			s.deliver(f.Flags, f.Payload)
+			s.deliver(f.Flags, f.Payload, own)
 		} else {
 			l.unknown(f.ConnID)
 		}

@@ -12,7 +12,7 @@ import (
 
 type planCmd struct {
 	where
-	Topology string `help:"Plan this topology file instead of asking a running swarm." type:"existingfile" placeholder:"FILE"`
+	Topology string `help:"Plan this topology file instead of asking a running swarm." placeholder:"FILE"`
 	Copies   int    `help:"Copies of each base model, with --topology." default:"2"`
 	WhatIf   string `help:"Say what this node's death would mean." placeholder:"NODE"`
 	JSON     bool   `help:"Print the whole plan as JSON."`
@@ -50,18 +50,7 @@ func (p *planCmd) plan(ctx context.Context) (*swarm.Plan, error) {
 		}
 		return doc.Plan, nil
 	}
-	if p.Copies < 1 {
-		return nil, usage("--copies is %d, want at least 1", p.Copies)
-	}
-	t, err := readTopology(p.Topology)
-	if err != nil {
-		return nil, err
-	}
-	plan, err := swarm.Planner{Copies: p.Copies}.Plan(t.Nodes, t.Models, nil)
-	if err != nil {
-		return nil, usage("%s: %w", p.Topology, err)
-	}
-	return plan, nil
+	return planTopology(p.Topology, p.Copies)
 }
 
 func (p *planCmd) whatIf(w io.Writer, plan *swarm.Plan) error {
@@ -74,9 +63,29 @@ func (p *planCmd) whatIf(w io.Writer, plan *swarm.Plan) error {
 	}
 	fmt.Fprintf(w, "if %s dies:\n", p.WhatIf)
 	for _, e := range effects {
-		fmt.Fprintf(w, "  %s\n", e)
+		fmt.Fprintf(w, "  %s: %s\n", e.Model, effectOf(e))
 	}
 	return nil
+}
+
+// effectOf says in words what a death would mean for a model.
+func effectOf(e swarm.Effect) string {
+	text := string(e.Outcome)
+	switch e.Outcome {
+	case swarm.ByCopy:
+		text += ", another whole copy takes over"
+	case swarm.BySplice:
+		var by []string
+		for _, r := range e.By {
+			by = append(by, fmt.Sprintf("%s runs layers %s instead", r.By, r.Layers))
+		}
+		text += ", " + strings.Join(by, ", ")
+	case swarm.ByFallback:
+		text += ", " + e.Fallback + " stands in"
+	case swarm.Down:
+		text += fmt.Sprintf(", nobody else holds layers %v", e.Lost)
+	}
+	return text
 }
 
 func printPlan(w io.Writer, p *swarm.Plan) {

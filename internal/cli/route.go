@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -45,8 +46,8 @@ func (r *routeEvalCmd) read(c console) ([]byte, error) {
 
 type routeExplainCmd struct {
 	where
-	Model        string `arg:"" optional:"" help:"Model; the first of the swarm when absent."`
-	Topology     string `help:"Explain this topology file, nodes idle, instead of a running swarm." type:"existingfile" placeholder:"FILE"`
+	Model        string `arg:"" optional:"" help:"Model; the first base model when absent."`
+	Topology     string `help:"Explain this topology file, nodes idle, instead of a running swarm." placeholder:"FILE"`
 	Copies       int    `help:"Copies of each base model, with --topology." default:"2"`
 	PromptTokens int    `help:"Length of the prompt." default:"0"`
 	MaxTokens    int    `help:"Longest answer." default:"256"`
@@ -75,28 +76,46 @@ func (r *routeExplainCmd) explain(ctx context.Context) (e swarm.Explanation, err
 		err = r.get(ctx, path, &e)
 		return e, err
 	}
-	t, err := readTopology(r.Topology)
+	plan, err := planTopology(r.Topology, r.Copies)
 	if err != nil {
 		return e, err
-	}
-	plan, err := swarm.Planner{Copies: r.Copies}.Plan(t.Nodes, t.Models, nil)
-	if err != nil {
-		return e, usage("%s: %w", r.Topology, err)
 	}
 	if r.Model == "" {
-		r.Model = t.Models[0].ID
+		r.Model = firstBase(plan)
 	}
-	fleet, err := idleFleet(t)
+	if _, ok := plan.Model(r.Model); !ok {
+		return e, usage("%s: unknown model %q", r.Topology, r.Model)
+	}
+	fleet, err := idleFleet(plan)
 	if err != nil {
 		return e, err
 	}
-	return swarm.NewRouter(plan, fleet).Explain(r.Model, swarm.AdaptiveRequest{PromptTokens: r.PromptTokens, OutputTokens: r.MaxTokens}, swarm.Policy{})
+	req := swarm.AdaptiveRequest{PromptTokens: r.PromptTokens, OutputTokens: r.MaxTokens}
+	if e, err = swarm.NewRouter(plan, fleet).Explain(r.Model, req, swarm.Policy{}); errors.Is(err, swarm.ErrInvalid) {
+		err = &UsageError{err}
+	}
+	return e, err
 }
 
-// idleFleet is a topology's nodes as they declare themselves, without load.
-func idleFleet(t swarm.Topology) (*swarm.Fleet, error) {
+// firstBase is the first model of a plan that is neither an expert nor a
+// stand-in, else its first.
+func firstBase(plan *swarm.Plan) string {
+	for _, m := range plan.Models {
+		if !m.Expert && m.FallbackFor == "" {
+			return m.ID
+		}
+	}
+	return plan.Models[0].ID
+}
+
+// idleFleet is a plan's nodes as they declare themselves, without load.
+func idleFleet(plan *swarm.Plan) (*swarm.Fleet, error) {
+	var profiles []swarm.NodeProfile
+	for _, n := range plan.Nodes {
+		profiles = append(profiles, n.Profile)
+	}
 	fleet := swarm.NewFleet("")
-	for id, state := range swarm.StateFromProfiles(nil, t.Nodes).Nodes {
+	for id, state := range swarm.StateFromProfiles(plan, profiles).Nodes {
 		if err := fleet.Observe(state, time.Time{}); err != nil {
 			return nil, fmt.Errorf("node %s: %w", id, err)
 		}

@@ -17,7 +17,7 @@ import (
 )
 
 type simCmd struct {
-	Topology string `help:"Simulate the swarm of this topology file." type:"existingfile" placeholder:"FILE"`
+	Topology string `help:"Simulate the swarm of this topology file." placeholder:"FILE"`
 	Nodes    int    `help:"Size of a made-up swarm, without --topology." default:"60"`
 	Models   int    `help:"Models of the made-up swarm." default:"1"`
 	Even     bool   `help:"Make all nodes of the made-up swarm alike."`
@@ -28,7 +28,7 @@ type simCmd struct {
 	Burst    int           `help:"How many more requests come at once." default:"0"`
 	BurstAt  time.Duration `help:"When the burst comes." default:"10s"`
 	BurstFor time.Duration `help:"How long the burst lasts." default:"1s"`
-	Trace    string        `help:"Recorded requests instead: one a line, seconds, prompt and answer tokens, perhaps a model." type:"existingfile" placeholder:"FILE"`
+	Trace    string        `help:"Recorded requests instead: one a line, seconds, prompt and answer tokens, perhaps a model." placeholder:"FILE"`
 	Prompt   int           `help:"Mean length of a prompt, in tokens." default:"256"`
 	Output   int           `help:"Mean length of an answer, in tokens." default:"128"`
 
@@ -160,6 +160,9 @@ func (s *simCmd) assemble(nodes int) swarm.AssembleMode {
 	return swarm.AssembleCheaper
 }
 
+// mostRequests bounds what is kept in memory: some 40 bytes each.
+const mostRequests = 20_000_000
+
 // arrivals are the trace's, or those made up.
 func (s *simCmd) arrivals(out *sim.Scenario, doc *simDocument) error {
 	lengths := sim.Lengths{Prompt: s.Prompt, Output: s.Output}
@@ -170,8 +173,13 @@ func (s *simCmd) arrivals(out *sim.Scenario, doc *simDocument) error {
 	if s.Trace != "" {
 		return s.trace(out, doc)
 	}
-	if s.Requests < 0 || s.Burst < 0 || s.Rate < 0 || s.BurstAt < 0 || s.BurstFor < 0 {
-		return usage("--requests, --rate, --burst, --burst-at and --burst-for cannot be below zero")
+	switch {
+	case s.Requests < 0, s.Burst < 0, s.Requests > mostRequests-s.Burst:
+		return usage("--requests %d and --burst %d: want 0 to %d in all", s.Requests, s.Burst, mostRequests)
+	case !(s.Rate >= 0 && s.Rate <= mostRequests):
+		return usage("--rate is %v, want 0 to %d requests per second", s.Rate, mostRequests)
+	case s.BurstAt < 0 || s.BurstFor < 0:
+		return usage("--burst-at %v and --burst-for %v cannot be below zero", s.BurstAt, s.BurstFor)
 	}
 	if doc.Rate == 0 {
 		doc.Rate = 0.6 * doc.Capacity

@@ -20,6 +20,22 @@ func readTopology(path string) (swarm.Topology, error) {
 	return t, nil
 }
 
+// planTopology plans the swarm of a topology file.
+func planTopology(path string, copies int) (*swarm.Plan, error) {
+	if copies < 1 {
+		return nil, usage("--copies is %d, want at least 1", copies)
+	}
+	t, err := readTopology(path)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := swarm.Planner{Copies: copies}.Plan(t.Nodes, t.Models, nil)
+	if err != nil {
+		return nil, usage("%s: %w", path, err)
+	}
+	return plan, nil
+}
+
 // readInput reads a file that the command line names.
 func readInput(path string) ([]byte, error) {
 	data, err := os.ReadFile(path)

@@ -1,8 +1,8 @@
 package sim
 
 import (
-	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"hecate/swarm"
@@ -87,8 +87,8 @@ func (s *Scenario) validate() error {
 	if s.Plan == nil || len(s.Plan.Pipelines) == 0 {
 		return fmt.Errorf("the plan has no copy of any model: %w", swarm.ErrInvalid)
 	}
-	var faults []error
-	wrong := func(format string, args ...any) { faults = append(faults, fmt.Errorf(format, args...)) }
+	var faults []string
+	wrong := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
 	if len(s.Arrivals) == 0 {
 		wrong("no requests arrive")
 	}
@@ -104,9 +104,13 @@ func (s *Scenario) validate() error {
 	if s.Gateways < 0 || s.Piece < 0 {
 		wrong("%d gateways, pieces of %d tokens: neither may be below zero", s.Gateways, s.Piece)
 	}
-	faults = append(faults, s.Hardware.validate(), s.outageFault(), s.Policy.Validate())
-	if err := errors.Join(faults...); err != nil {
-		return fmt.Errorf("%w: %w", swarm.ErrInvalid, err)
+	for _, err := range []error{s.Hardware.validate(), s.outageFault(), s.Policy.Validate()} {
+		if err != nil {
+			wrong("%v", err)
+		}
+	}
+	if len(faults) > 0 {
+		return fmt.Errorf("%s: %w", strings.Join(faults, "; "), swarm.ErrInvalid)
 	}
 	return nil
 }

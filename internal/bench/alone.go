@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"os"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -41,6 +42,8 @@ func (a *alone) close() { _ = a.engine.Close() }
 func (a *alone) route() string {
 	return fmt.Sprintf("layers %d to %d in this process", a.layers.First, a.layers.Last)
 }
+
+func (a *alone) processes() []int { return []int{os.Getpid()} }
 
 func (a *alone) decode(ctx context.Context, prompts [][]int32, tokens int) ([]timeline, error) {
 	lines := make([]timeline, len(prompts))

@@ -14,6 +14,8 @@ type runner interface {
 	decode(ctx context.Context, prompts [][]int32, tokens int) ([]timeline, error)
 	// route says over which stages the last answer went.
 	route() string
+	// processes are all that compute for it.
+	processes() []int
 	close()
 }
 
@@ -21,10 +23,13 @@ type runner interface {
 type swarmRunner struct {
 	*local
 	subject *subject
+	pids    []int
 	last    string
 }
 
 func (r *swarmRunner) close() { r.stop() }
+
+func (r *swarmRunner) processes() []int { return r.pids }
 
 func (r *swarmRunner) route() string { return r.last }
 

@@ -67,6 +67,12 @@ type Decoding struct {
 	Many     float64   `json:"parallel"`   // all streams together, likewise
 	Rounds   []float64 `json:"one_stream_rounds"`
 	Parallel []float64 `json:"parallel_rounds"`
+
+	// Processor time per token of all processes together, prompts included: it
+	// tells more than rates do on a machine with other work. 0: unknown.
+	CPUOne    time.Duration `json:"cpu_per_token_one_stream_ns"`
+	CPUMany   time.Duration `json:"cpu_per_token_parallel_ns"`
+	cpuRounds [2][]float64
 }
 
 // Hops are times per token, medians over the rounds; noise can make one negative.
@@ -159,7 +165,16 @@ func newSwarmRunner(ctx context.Context, s *subject, nodes int) (runner, error) 
 	if err != nil {
 		return nil, err
 	}
-	return &swarmRunner{local: l, subject: s}, nil
+	r := &swarmRunner{local: l, subject: s, pids: []int{l.proc.Pid}}
+	st, err := l.status(ctx)
+	if err != nil {
+		l.stop()
+		return nil, err
+	}
+	for _, n := range st.Nodes {
+		r.pids = append(r.pids, n.PID)
+	}
+	return r, nil
 }
 
 func prompts(s *subject, n int, seed uint64) [][]int32 {
@@ -176,17 +191,27 @@ func round(ctx context.Context, s *subject, o StagesOptions, field []contestant,
 	for i := range field {
 		c := field[(i+n)%len(field)]
 		o.Progress(fmt.Sprintf("round %d: %s", n+1, c.name))
-		one, err := c.decode(ctx, prompts(s, 1, uint64(n)), o.Tokens)
-		if err != nil {
+		if err := c.measure(ctx, prompts(s, 1, uint64(n)), o.Tokens, &c.into.Rounds, &c.into.cpuRounds[0]); err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
-		many, err := c.decode(ctx, prompts(s, o.Streams, uint64(n)), o.Tokens)
-		if err != nil {
+		if err := c.measure(ctx, prompts(s, o.Streams, uint64(n)), o.Tokens, &c.into.Parallel, &c.into.cpuRounds[1]); err != nil {
 			return fmt.Errorf("%s, %d streams: %w", c.name, o.Streams, err)
 		}
-		c.into.Rounds = append(c.into.Rounds, rate(one))
-		c.into.Parallel = append(c.into.Parallel, rate(many))
 	}
+	return nil
+}
+
+// measure decodes once and adds the rate, and the seconds of processor time per
+// token.
+func (c contestant) measure(ctx context.Context, prompts [][]int32, tokens int, rates, cpu *[]float64) error {
+	pids := c.processes()
+	before := cpuTime(pids)
+	lines, err := c.decode(ctx, prompts, tokens)
+	if err != nil {
+		return err
+	}
+	*rates = append(*rates, rate(lines))
+	*cpu = append(*cpu, (cpuTime(pids)-before).Seconds()/float64(tokens*len(prompts)))
 	return nil
 }
 

@@ -12,6 +12,7 @@ import (
 func (r *StagesResult) conclude() {
 	for _, d := range []*Decoding{&r.Alone, &r.OneStage, &r.TwoStages} {
 		d.One, d.Many = measure.Median(d.Rounds), measure.Median(d.Parallel)
+		d.CPUOne, d.CPUMany = inSeconds(measure.Median(d.cpuRounds[0])), inSeconds(measure.Median(d.cpuRounds[1]))
 	}
 	r.Hops.First = dearer(r.OneStage.Rounds, r.Alone.Rounds)
 	r.Hops.Further = dearer(r.TwoStages.Rounds, r.OneStage.Rounds)
@@ -40,19 +41,21 @@ func dearer(slow, fast []float64) time.Duration {
 			each = append(each, 1/slow[i]-1/fast[i])
 		}
 	}
-	return time.Duration(measure.Median(each) * float64(time.Second))
+	return inSeconds(measure.Median(each))
 }
+
+func inSeconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 // Print writes the result for people.
 func (r *StagesResult) Print(w io.Writer) error {
 	fmt.Fprintf(w, "%s\n%s, answers of %d tokens, %d rounds in %s\n\n", r.Machine, r.Model, r.Tokens, len(r.Alone.Rounds), r.Took.Round(time.Second))
-	t := measure.NewTable("tokens per second", "1 stream", fmt.Sprintf("%d streams", r.Streams), "many / 1")
+	t := measure.NewTable("tokens per second", "1 stream", fmt.Sprintf("%d streams", r.Streams), "many / 1", "CPU per token", "of many")
 	for _, c := range []struct {
 		name string
 		d    Decoding
 	}{{"engine alone", r.Alone}, {"through one stage", r.OneStage}, {"through two stages", r.TwoStages}} {
 		t.Row(c.name, fmt.Sprintf("%.1f", c.d.One), fmt.Sprintf("%.1f", c.d.Many),
-			fmt.Sprintf("%.2f", measure.Median(measure.Quotients(c.d.Parallel, c.d.Rounds))))
+			fmt.Sprintf("%.2f", measure.Median(measure.Quotients(c.d.Parallel, c.d.Rounds))), short(c.d.CPUOne), short(c.d.CPUMany))
 	}
 	if err := t.Print(w); err != nil {
 		return err

@@ -126,9 +126,17 @@ func (p planning) participants() (profiles []swarm.NodeProfile, recheck time.Tim
 		if !living {
 			recheck = earliest(recheck, until)
 		}
-		profiles = append(profiles, rec.Profile)
+		profiles = append(profiles, planned(rec))
 	}
 	return profiles, recheck
+}
+
+// planned is what of a profile decides a plan: not where the node listens,
+// which may change with every start.
+func planned(rec *NodeRecord) swarm.NodeProfile {
+	p := rec.Profile
+	p.Endpoints = nil
+	return p
 }
 
 // believed reports whether a node lives, or until when it is believed to come
@@ -217,5 +225,5 @@ func earliest(a, b time.Time) time.Time {
 // unchanged reports whether two records of a node plan the same.
 func unchanged(a, b *NodeRecord) bool {
 	return a != nil && b != nil && a.Desired == b.Desired && a.Started() == b.Started() &&
-		reflect.DeepEqual(a.Profile, b.Profile)
+		reflect.DeepEqual(planned(a), planned(b))
 }

@@ -64,7 +64,7 @@ func (r *rig) plan() *control.PlanDocument {
 	return d
 }
 
-func planned(d *control.PlanDocument) (ids string) {
+func plannedOver(d *control.PlanDocument) (ids string) {
 	for _, n := range d.Plan.Nodes {
 		ids += n.Profile.ID + " "
 	}
@@ -77,7 +77,7 @@ func (r *rig) wantPlan(over string, copies int) *control.PlanDocument {
 	if d == nil {
 		r.t.Fatal("no plan")
 	}
-	if got := planned(d); got != over || len(d.Plan.Pipelines) != copies {
+	if got := plannedOver(d); got != over || len(d.Plan.Pipelines) != copies {
 		r.t.Fatalf("%s over %q with %d copies, want %q and %d", d, got, len(d.Plan.Pipelines), over, copies)
 	}
 	return d
@@ -163,7 +163,7 @@ func TestANodeThatIsRestartedCausesNoPlan(t *testing.T) {
 		first := r.plan()
 		_ = nodes["c"](true) // goodbye, and back within the patience
 		time.Sleep(2 * time.Second)
-		r.enrol("c", 2)
+		r.record("c", func(n *control.NodeRecord) { n.Incarnation, n.Profile.Endpoints = 2, []string{"127.0.0.1:9999"} })
 		_, again := r.node("c", 2)
 		defer func() { _ = again(false) }()
 		time.Sleep(2 * time.Minute)

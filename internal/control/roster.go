@@ -10,7 +10,9 @@ import (
 type Liveness struct {
 	Interval time.Duration // between two reports of a healthy node; 0: 1 s
 	Suspect  time.Duration // silence after which two reports were missed; 0: 2.1 s
-	Dead     time.Duration // silence after which it is dead; 0: 2.5 s
+	// Dead is the silence after which it is dead; 0: 2.4 s, so that the verdict
+	// is known within 2.5 s also on a busy machine.
+	Dead time.Duration
 	// Gap is how late one's own clock tick may come before one suspects
 	// oneself (a stopped process, a machine that slept); 0: 1 s.
 	Gap time.Duration
@@ -27,7 +29,7 @@ func (l Liveness) withDefaults() Liveness {
 	}
 	fill(&l.Interval, time.Second)
 	fill(&l.Suspect, 2*l.Interval+l.Interval/10)
-	fill(&l.Dead, 5*l.Interval/2)
+	fill(&l.Dead, 24*l.Interval/10)
 	fill(&l.Gap, time.Second)
 	fill(&l.Settle, 300*time.Millisecond)
 	return l

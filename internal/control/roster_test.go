@@ -107,10 +107,10 @@ func TestRosterStories(t *testing.T) {
 			3099 tick
 			3100 tick -> node mini is suspect: silent for 2.1s
 			0 status mini suspect
-			3499 tick
-			3500 tick -> node mini is dead: silence (last heard 2.5s ago)
+			3399 tick
+			3400 tick -> node mini is dead: silence (last heard 2.4s ago)
 			4200 tick
-			5000 hear mini 1.3 -> node mini is back after 1.5s as dead
+			4900 hear mini 1.3 -> node mini is back after 1.5s as dead
 			0 status mini alive`,
 		"a suspect that is heard again": `
 			0 enrol mini 1
@@ -144,7 +144,7 @@ func TestRosterStories(t *testing.T) {
 			61900 tick
 			62000 tick
 			62200 tick -> node b is suspect: silent for 2.2s
-			62500 tick -> node b is dead: silence (last heard 2.5s ago)
+			62400 tick -> node b is dead: silence (last heard 2.4s ago)
 			0 status a alive`,
 		"two real deaths in a swarm of three are two deaths": `
 			0 enrol a 1
@@ -155,13 +155,13 @@ func TestRosterStories(t *testing.T) {
 			0 hear c 1.1 -> node c joined (incarnation 1)
 			900 hear a 1.2
 			1800 hear a 1.3
-			2500 hear a 1.4 -> node b is dead: silence (last heard 2.5s ago); node c is dead: silence (last heard 2.5s ago)`,
+			2400 hear a 1.4 -> node b is dead: silence (last heard 2.4s ago); node c is dead: silence (last heard 2.4s ago)`,
 		"repeated and old reports are no evidence": `
 			0 enrol mini 1
 			0 hear mini 1.5 -> node mini joined (incarnation 1)
 			900 hear mini 1.5
 			1800 hear mini 1.4
-			2500 tick -> node mini is dead: silence (last heard 2.5s ago)`,
+			2400 tick -> node mini is dead: silence (last heard 2.4s ago)`,
 		"a restart: the new one replaces the old, whose late words are a ghost's": `
 			0 enrol mini 1
 			0 hear mini 1.7 -> node mini joined (incarnation 1)
@@ -222,7 +222,7 @@ func TestTheRosterWantsTheClockWhenSomethingIsDue(t *testing.T) {
 		now = r.Next(now)
 		r.Tick(now)
 	}
-	if now.Sub(start) != 2500*time.Millisecond {
-		t.Errorf("dead after %s, want exactly 2.5s", now.Sub(start))
+	if now.Sub(start) != 2400*time.Millisecond {
+		t.Errorf("dead after %s, want exactly 2.4s", now.Sub(start))
 	}
 }

@@ -145,7 +145,7 @@ func TestMembershipFollowsANodesLife(t *testing.T) {
 				if silent := time.Since(killed); silent > 2500*time.Millisecond {
 					t.Errorf("noticed after %s", silent)
 				}
-				if d.Silence != 2500*time.Millisecond {
+				if d.Silence != 2400*time.Millisecond {
 					t.Errorf("condemned after %s", d.Silence)
 				}
 				break

@@ -88,7 +88,7 @@ func gatewayProcess() error {
 }
 
 // process starts the test binary in a role. It is killed with the test.
-func process(t *testing.T, role, dir, name, token string) (*exec.Cmd, io.Reader) {
+func process(t testing.TB, role, dir, name, token string) (*exec.Cmd, io.Reader) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), roleVariable+"="+role, dirVariable+"="+dir, nameVariable+"="+name, tokenVariable+"="+token)
@@ -107,7 +107,7 @@ func process(t *testing.T, role, dir, name, token string) (*exec.Cmd, io.Reader)
 	return cmd, out
 }
 
-func send(t *testing.T, cmd *exec.Cmd, s os.Signal) {
+func send(t testing.TB, cmd *exec.Cmd, s os.Signal) {
 	t.Helper()
 	if err := cmd.Process.Signal(s); err != nil {
 		t.Fatal(err)

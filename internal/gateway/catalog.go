@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"hecate/internal/control"
+	"hecate/internal/gateway/dispatch"
 	"hecate/internal/gateway/openai"
 )
 
@@ -16,8 +17,11 @@ type Model struct {
 	Text   Text
 }
 
-// Context is how many tokens one answer may have, prompt included.
-func (m *Model) Context() int { return min(m.Record.ContextLength, m.Record.Spec.ContextTokens) }
+// Context is how many tokens one answer may have, prompt included. It must find
+// room beside the cells that are kept for rescues.
+func (m *Model) Context() int {
+	return min(m.Record.ContextLength, dispatch.Sellable(m.Record.Spec.ContextTokens))
+}
 
 // Quantised says that results do not depend on how the work was cut.
 func (m *Model) Quantised() bool {

@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"time"
 
+	"hecate/internal/gateway/admission"
 	"hecate/internal/gateway/answer"
-	"hecate/internal/gateway/dispatch"
 	"hecate/internal/gateway/openai"
 	"hecate/internal/stage"
 	"hecate/swarm"
@@ -35,9 +35,7 @@ func faultOf(err error) *openai.Error {
 			e.NoRetry = true
 			return e
 		}},
-		{dispatch.ErrFull, func(err error) *openai.Error {
-			return openai.Overloaded("no_room", "All copies of the model are busy: "+err.Error(), dispatchRetry)
-		}},
+		{admission.ErrRefused, refused},
 		{answer.ErrNoWayOn, func(err error) *openai.Error {
 			return openai.Unavailable("no_way_on", "The nodes that computed this answer are gone and no others hold their layers: "+err.Error(), 5*time.Second)
 		}},
@@ -57,6 +55,22 @@ func faultOf(err error) *openai.Error {
 
 func unavailable(err error) *openai.Error {
 	return openai.Unavailable("not_ready", "No copy of the model is ready: "+err.Error(), dispatchRetry)
+}
+
+// refused words what admission said. It knows best when to come again.
+func refused(err error) *openai.Error {
+	var r *admission.Refusal
+	errors.As(err, &r)
+	reason := string(r.Reason)
+	switch r.Reason {
+	case admission.NotReady:
+		return openai.Unavailable(reason, "No copy of the model is ready: "+r.Error(), r.Retry)
+	case admission.TooLarge:
+		e := openai.BadRequest("max_tokens", reason, "No copy of the model has room for prompt and answer together: %s", r.Error())
+		e.Reason = reason
+		return e
+	}
+	return openai.Overloaded(reason, "All copies of the model are busy: "+r.Error(), r.Retry)
 }
 
 // handler is a handler that may fail before it wrote anything.

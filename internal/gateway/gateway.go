@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"hecate/internal/control"
+	"hecate/internal/gateway/admission"
 	"hecate/internal/gateway/answer"
 	"hecate/internal/gateway/dispatch"
 	"hecate/pool"
@@ -29,6 +30,7 @@ type Config struct {
 	AllowChaos bool
 	Memory     int64         // bytes for boundary states over all answers; 0: 1 GiB
 	Limits     answer.Limits // of recovery; zero values mean the defaults
+	Queues     admission.Limits
 
 	Store      control.Store
 	Membership *control.Membership
@@ -40,19 +42,19 @@ type Config struct {
 // Gateway serves the API. New, then Run until its context ends; Handler may be
 // used from the start.
 type Gateway struct {
-	cfg      Config
-	log      *slog.Logger
-	catalog  catalog
-	dispatch *dispatch.Dispatcher
-	runner   *answer.Runner
-	chaos    armory
-	mux      http.Handler
-	settling sync.WaitGroup // generations whose clients have all they asked for
-	plan     atomic.Pointer[control.PlanDocument]
+	cfg       Config
+	log       *slog.Logger
+	catalog   catalog
+	dispatch  *dispatch.Dispatcher
+	admission *admission.Admission
+	runner    *answer.Runner
+	chaos     armory
+	mux       http.Handler
+	settling  sync.WaitGroup // generations whose clients have all they asked for
+	plan      atomic.Pointer[control.PlanDocument]
 
 	counts struct {
 		finished, left, lost atomic.Int64
-		running, queued      atomic.Int64
 		mu                   sync.Mutex
 		rescues              map[answer.RescueKind]int64
 	}
@@ -67,8 +69,9 @@ func New(cfg Config) *Gateway {
 	g.counts.rescues = map[answer.RescueKind]int64{}
 	g.chaos.allowed = cfg.AllowChaos
 	g.dispatch = dispatch.New(dispatch.Config{Gone: cfg.Membership.ReportReset})
+	g.admission = admission.New(g.dispatch, cfg.Queues)
 	g.runner = &answer.Runner{
-		Router: g.dispatch, Opener: opener{cfg.Pool}, Budget: answer.NewBudget(cfg.Memory),
+		Router: g.admission, Opener: opener{cfg.Pool}, Budget: answer.NewBudget(cfg.Memory),
 		Limits: cfg.Limits, Poison: &answer.Poison{}, Events: g.witness, Log: cfg.Log,
 	}
 	g.mux = &guard{hosts: lower(cfg.AllowHosts), next: g.routes()}

@@ -36,6 +36,7 @@ type wish struct {
 	stops     []string
 	params    []sampling.Params // one per choice
 	chaos     *answer.Chaos
+	caller    answer.Caller
 }
 
 // begin starts all choices. The context bounds them; close ends them.
@@ -57,7 +58,7 @@ func (g *Gateway) begin(ctx context.Context, w wish) (*generation, error) {
 	for i, params := range w.params {
 		a, err := g.runner.Start(ctx, answer.Job{
 			ID: jobID(w.id, i), Model: w.model.Record.ID, Layers: w.model.Record.Spec.Layers,
-			Prompt: w.prompt, MaxTokens: limit, Params: params, Chaos: w.chaos,
+			Prompt: w.prompt, MaxTokens: limit, Params: params, Chaos: w.chaos, Caller: w.caller,
 		})
 		if err != nil {
 			gen.close()

@@ -30,6 +30,11 @@ type gathered struct {
 
 // reply generates what was wished and sends it, whole or as a stream.
 func (g *Gateway) reply(w http.ResponseWriter, r *http.Request, wish wish, streamed bool, words wording) error {
+	caller, fault := callerOf(r)
+	if fault != nil {
+		return fault
+	}
+	wish.caller, wish.caller.Request, wish.caller.Choices = caller, wish.id, len(wish.params)
 	wish.chaos = g.chaos.take(wish.model.Record.ID)
 	gen, err := g.begin(r.Context(), wish)
 	if err != nil {

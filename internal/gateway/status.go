@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"time"
 
 	"hecate/internal/control"
 	"hecate/internal/gateway/openai"
@@ -144,10 +145,17 @@ func (g *Gateway) Status() report.Status {
 }
 
 func (g *Gateway) answers() report.Answers {
+	q := g.admission.Snapshot()
 	a := report.Answers{
-		Running: int(g.counts.running.Load()), Queued: int(g.counts.queued.Load()),
+		Running: q.Running, Queued: q.Queued, Refused: map[string]int64{},
 		Finished: g.counts.finished.Load(), Left: g.counts.left.Load(), Lost: g.counts.lost.Load(),
 		Rescues: map[string]int64{},
+	}
+	for reason, n := range q.Refused {
+		a.Refused[string(reason)] = n
+	}
+	if q.Admitted > 0 {
+		a.QueueWaitMS = milliseconds(q.Wait.Sum) / float64(q.Admitted)
 	}
 	g.counts.mu.Lock()
 	defer g.counts.mu.Unlock()
@@ -156,6 +164,8 @@ func (g *Gateway) answers() report.Answers {
 	}
 	return a
 }
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 func (g *Gateway) nodeReport(m *control.Member, doc *control.PlanDocument) report.Node {
 	n := report.Node{ID: m.ID, Alive: m.Status.Living(), Fragments: []swarm.Fragment{}}

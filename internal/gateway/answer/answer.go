@@ -65,7 +65,7 @@ func (r *Runner) Start(ctx context.Context, job Job) (*Answer, error) {
 }
 
 func needOf(j Job) Need {
-	return Need{Job: j.ID, Model: j.Model, Layers: j.Layers, PromptTokens: len(j.Prompt), OutputTokens: j.MaxTokens}
+	return Need{Job: j.ID, Model: j.Model, Layers: j.Layers, PromptTokens: len(j.Prompt), OutputTokens: j.MaxTokens, Caller: j.Caller}
 }
 
 // answer makes an answer that follows a grant; its stages are not open yet.

@@ -19,6 +19,17 @@ type Job struct {
 	MaxTokens int     // generated tokens to reserve room for, at least 1
 	Params    sampling.Params
 	Chaos     *Chaos // a failure to inject, nil in normal life
+
+	Caller
+}
+
+// Caller says whose an answer is, for the order in which requests get room. The
+// zero value is nobody in particular.
+type Caller struct {
+	Key      string // names the API key; never the key itself
+	Priority int    // higher has a larger share of the room, 0 is usual
+	Request  string // names the request, when it has several answers
+	Choices  int    // answers of the request, which get room together; 0 is 1
 }
 
 // Chaos names the stage (an index into the first route) that shall fail.
@@ -35,6 +46,8 @@ type Need struct {
 	Layers       int
 	PromptTokens int
 	OutputTokens int
+
+	Caller
 }
 
 // A Grant is a route whose nodes have been reserved for one answer. Its holder

@@ -17,6 +17,10 @@ var ErrNoPlan = fmt.Errorf("there is no plan yet: %w", swarm.ErrNoRoute)
 func (d *Dispatcher) Choose(_ context.Context, n answer.Need) (answer.Grant, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	return d.chooseLocked(n)
+}
+
+func (d *Dispatcher) chooseLocked(n answer.Need) (answer.Grant, error) {
 	if d.mu.router == nil {
 		return answer.Grant{}, ErrNoPlan
 	}
@@ -27,11 +31,36 @@ func (d *Dispatcher) Choose(_ context.Context, n answer.Need) (answer.Grant, err
 	return d.grantLocked(route, n), nil
 }
 
+// ChooseAll reserves routes for all answers of a request, or none: requests that
+// held some and waited for more would wait for each other.
+func (d *Dispatcher) ChooseAll(_ context.Context, n answer.Need) ([]answer.Grant, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	grants := make([]answer.Grant, max(1, n.Choices))
+	for i := range grants {
+		g, err := d.chooseLocked(n)
+		if err != nil {
+			for _, g := range grants[:i] {
+				d.undoLocked(g)
+			}
+			if i > 0 && errors.Is(err, ErrFull) {
+				err = fmt.Errorf("%w: %d of %d: %w", ErrNotTogether, i, len(grants), err)
+			}
+			return nil, err
+		}
+		grants[i] = g
+	}
+	return grants, nil
+}
+
 // What Choose fails with, besides swarm.ErrNoRoute alone for a lack of nodes.
 // Both are swarm.ErrNoRoute too.
 var (
 	// ErrFull: copies live, but none has room for the request now.
 	ErrFull = errors.New("no copy has room now")
+	// ErrNotTogether: there is room for some answers of the request, not for
+	// all at once. It is ErrFull too.
+	ErrNotTogether = errors.New("not all answers find room at once")
 	// ErrTooLarge: no copy could ever have room for the request.
 	ErrTooLarge = errors.New("no copy is large enough")
 )
@@ -93,6 +122,16 @@ func (d *Dispatcher) Release(g answer.Grant) {
 }
 
 func (d *Dispatcher) releaseLocked(g answer.Grant) {
+	d.endLocked(g, func(r *room, cells int, now time.Time) { r.give(cells, now) })
+}
+
+// undoLocked is releaseLocked for a grant that nobody has seen: no node can have
+// anything of it.
+func (d *Dispatcher) undoLocked(g answer.Grant) {
+	d.endLocked(g, func(r *room, cells int, _ time.Time) { r.take(-cells) })
+}
+
+func (d *Dispatcher) endLocked(g answer.Grant, give func(*room, int, time.Time)) {
 	l, ok := d.mu.leases[g.Token]
 	if !ok {
 		panic("BUG: a reservation released twice")
@@ -103,7 +142,7 @@ func (d *Dispatcher) releaseLocked(g answer.Grant) {
 	for _, node := range l.nodes {
 		b := d.bookLocked(node)
 		b.circuit.Abandon()
-		b.room.give(l.cells, now)
+		give(&b.room, l.cells, now)
 		d.signalLocked(node, b, now)
 	}
 }

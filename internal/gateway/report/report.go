@@ -68,6 +68,9 @@ type Answers struct {
 	Left     int64            `json:"left"` // by their clients
 	Lost     int64            `json:"lost"`
 	Rescues  map[string]int64 `json:"rescues"` // by kind
+	// Refused counts by reason: queue_full, wait_too_long, no_room, not_ready, too_large.
+	Refused     map[string]int64 `json:"refused"`
+	QueueWaitMS float64          `json:"queue_wait_ms"` // mean over all that were admitted
 }
 
 // Plan is the current plan; GET /v1/swarm/plan.

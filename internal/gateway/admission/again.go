@@ -1,0 +1,87 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"hecate/internal/gateway/answer"
+	"hecate/internal/stage"
+)
+
+// Rescue replaces failed nodes in a grant. An answer of which nothing exists yet
+// and whose node had no room after all is no patient: it goes back into the
+// queue, before all others.
+func (a *Admission) Rescue(ctx context.Context, n answer.Need, g answer.Grant, failed []answer.Failure, p answer.Progress) (answer.Grant, answer.RescueKind, error) {
+	a.mu.Lock()
+	t := a.ticketLocked(g)
+	a.mu.Unlock()
+	if p.Tokens == n.PromptTokens && onlyTurnedAway(failed) {
+		g, err := a.again(ctx, t, n, failed)
+		return g, answer.Reroute, err
+	}
+	inner, kind, err := a.Dispatcher.Rescue(ctx, n, t.inner, failed, p)
+	if err != nil {
+		return answer.Grant{}, "", err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	t.inner = inner
+	return t.grant(), kind, nil
+}
+
+// onlyTurnedAway says that the nodes live and just could not take the answer.
+func onlyTurnedAway(failed []answer.Failure) bool {
+	for _, f := range failed {
+		var refusal *stage.Error
+		if f.Kind != answer.Refused || !errors.As(f.Err, &refusal) {
+			return false
+		}
+		switch refusal.Code {
+		case stage.CodeNoCells, stage.CodePaused, stage.CodeNotHeld:
+		default:
+			return false
+		}
+	}
+	return len(failed) > 0
+}
+
+// again gives a grant back and waits for another under the same token. On error
+// the token stands for nothing, and is still to be released.
+func (a *Admission) again(ctx context.Context, t *ticket, n answer.Need, failed []answer.Failure) (answer.Grant, error) {
+	a.Blame(n, failed)
+	now := time.Now()
+	w := &waiter{
+		ctx: ctx, need: n, flow: flowKey{n.Key, 0}, cells: t.cells, start: first, again: t,
+		arrived: now, deadline: t.deadline, result: make(chan result, 1),
+	}
+	if least := now.Add(a.limits.Again); w.deadline.Before(least) {
+		w.deadline = least
+	}
+	a.mu.Lock()
+	if t.held {
+		t.held = false
+		t.queue.pace.cancel(t.cells, t.began)
+		a.Dispatcher.Release(t.inner)
+	}
+	a.mu.counts.again++
+	a.mu.next++
+	w.seq = a.mu.next
+	t.queue.add(w)
+	a.passLocked(t.queue, now)
+	a.attendLocked()
+	a.mu.Unlock()
+	return a.wait(w)
+}
+
+// regrantLocked is tryLocked for an answer that comes again.
+func (a *Admission) regrantLocked(t *ticket, w *waiter, now time.Time) (*ticket, error) {
+	g, err := a.Dispatcher.Choose(w.ctx, w.need)
+	if err != nil {
+		return nil, err
+	}
+	t.queue.outage = time.Time{}
+	t.inner, t.held, t.began = g, true, now
+	t.queue.pace.begin(t.cells, now)
+	return t, nil
+}

@@ -1,0 +1,25 @@
+package admission
+
+import (
+	"fmt"
+
+	"hecate/internal/gateway/answer"
+	"hecate/internal/gateway/dispatch"
+	"hecate/swarm"
+)
+
+// Around reserves a second route for an answer that is kept waiting. Room that
+// others wait for is not spent on a second try.
+func (a *Admission) Around(n answer.Need, route swarm.Route, slow string) (answer.Grant, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	q := a.queueLocked(n.Model)
+	if len(q.waiting) > 0 {
+		return answer.Grant{}, fmt.Errorf("%d requests wait for room: %w", len(q.waiting), dispatch.ErrFull)
+	}
+	g, err := a.Dispatcher.Around(n, route, slow)
+	if err != nil {
+		return answer.Grant{}, err
+	}
+	return a.admitLocked(q, &waiter{need: n}, g).grant(), nil
+}

@@ -12,6 +12,7 @@ import (
 
 type planCmd struct {
 	where
+	weighing
 	Topology string `help:"Plan this topology file instead of asking a running swarm." placeholder:"FILE"`
 	Copies   int    `help:"Copies of each base model, with --topology." default:"2"`
 	WhatIf   string `help:"Say what this node's death would mean." placeholder:"NODE"`
@@ -43,6 +44,10 @@ func (p *planCmd) Run(ctx context.Context, c console) error {
 }
 
 func (p *planCmd) plan(ctx context.Context) (*swarm.Plan, error) {
+	weights, err := p.onPaper(p.Topology)
+	if err != nil {
+		return nil, err
+	}
 	if p.Topology == "" {
 		var doc report.Plan
 		if err := p.get(ctx, "/v1/swarm/plan", &doc); err != nil {
@@ -50,7 +55,7 @@ func (p *planCmd) plan(ctx context.Context) (*swarm.Plan, error) {
 		}
 		return doc.Plan, nil
 	}
-	return planTopology(p.Topology, p.Copies)
+	return planTopology(p.Topology, p.Copies, weights)
 }
 
 func (p *planCmd) whatIf(w io.Writer, plan *swarm.Plan) error {

@@ -46,6 +46,7 @@ func (r *routeEvalCmd) read(c console) ([]byte, error) {
 
 type routeExplainCmd struct {
 	where
+	weighing
 	Model        string `arg:"" optional:"" help:"Model; the first base model when absent."`
 	Topology     string `help:"Explain this topology file, nodes idle, instead of a running swarm." placeholder:"FILE"`
 	Copies       int    `help:"Copies of each base model, with --topology." default:"2"`
@@ -71,12 +72,16 @@ func (r *routeExplainCmd) Run(ctx context.Context, c console) error {
 }
 
 func (r *routeExplainCmd) explain(ctx context.Context) (e swarm.Explanation, err error) {
+	weights, err := r.onPaper(r.Topology)
+	if err != nil {
+		return e, err
+	}
 	if r.Topology == "" {
 		path := fmt.Sprintf("/v1/swarm/explain?model=%s&prompt_tokens=%d&max_tokens=%d", r.Model, r.PromptTokens, r.MaxTokens)
 		err = r.get(ctx, path, &e)
 		return e, err
 	}
-	plan, err := planTopology(r.Topology, r.Copies)
+	plan, err := planTopology(r.Topology, r.Copies, weights)
 	if err != nil {
 		return e, err
 	}
@@ -91,7 +96,7 @@ func (r *routeExplainCmd) explain(ctx context.Context) (e swarm.Explanation, err
 		return e, err
 	}
 	req := swarm.AdaptiveRequest{PromptTokens: r.PromptTokens, OutputTokens: r.MaxTokens}
-	if e, err = swarm.NewRouter(plan, fleet).Explain(r.Model, req, swarm.Policy{}); errors.Is(err, swarm.ErrInvalid) {
+	if e, err = swarm.NewRouter(plan, fleet).Explain(r.Model, req, swarm.Policy{Weights: weights}); errors.Is(err, swarm.ErrInvalid) {
 		err = &UsageError{err}
 	}
 	return e, err
@@ -124,6 +129,7 @@ func idleFleet(plan *swarm.Plan) (*swarm.Fleet, error) {
 }
 
 type swarmSimCmd struct {
+	weighing
 	Topology  string `required:"" help:"Topology file: models, nodes, joiners." placeholder:"FILE"`
 	Kill      string `help:"Node that dies first." placeholder:"NODE"`
 	Pipelines int    `help:"Copies of the base model." default:"2"`
@@ -137,7 +143,11 @@ func (s *swarmSimCmd) Run(c console) error {
 	if err != nil {
 		return err
 	}
-	opts := swarm.StoryOptions{Pipelines: s.Pipelines, Kill: s.Kill}
+	weights, err := s.weights()
+	if err != nil {
+		return err
+	}
+	opts := swarm.StoryOptions{Pipelines: s.Pipelines, Kill: s.Kill, Weights: weights, Planner: swarm.Planner{Weights: weights}}
 	if s.Script != "" {
 		text, err := os.ReadFile(filepath.Clean(s.Script))
 		if err != nil {

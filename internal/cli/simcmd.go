@@ -17,6 +17,7 @@ import (
 )
 
 type simCmd struct {
+	weighing
 	Topology string `help:"Simulate the swarm of this topology file." placeholder:"FILE"`
 	Nodes    int    `help:"Size of a made-up swarm, without --topology." default:"60"`
 	Models   int    `help:"Models of the made-up swarm." default:"1"`
@@ -43,7 +44,6 @@ type simCmd struct {
 	LayerTime time.Duration `help:"One decode step through one layer on a node of score 1." default:"3ms"`
 	Slots     int           `help:"Sessions that a node computes in one batch." default:"8"`
 	Piece     int           `help:"Tokens between two looks at the batches; 1 is exact and slow." default:"16"`
-	Preset    string        `help:"Weights of the policies: default or fast-lan." enum:"default,fast-lan" default:"default"`
 	Assemble  string        `help:"When routes may leave the planned copies: cheaper, broken, never, or auto: cheaper below 256 nodes, else broken." enum:"auto,cheaper,broken,never" default:"auto"`
 
 	Policy []string `help:"Policies to compare, by name; all when absent." placeholder:"NAME"`
@@ -110,18 +110,18 @@ func (s *simCmd) scenario() (sim.Scenario, simDocument, error) {
 	if err != nil {
 		return none, simDocument{}, err
 	}
-	plan, err := swarm.Planner{Copies: max(0, s.Copies)}.Plan(t.Nodes, t.Models, nil)
+	weights, err := s.weights()
+	if err != nil {
+		return none, simDocument{}, err
+	}
+	plan, err := swarm.Planner{Copies: s.Copies, Weights: weights}.Plan(t.Nodes, t.Models, nil)
 	if err != nil {
 		return none, simDocument{}, &UsageError{err}
 	}
 	out := sim.Scenario{Plan: plan, Hardware: sim.Hardware{LayerTime: s.LayerTime, Slots: s.Slots},
 		Telemetry: sim.Telemetry{Every: s.TelemetryEvery, Delay: s.TelemetryDelay},
-		Detect:    s.Detect, Gateways: s.Gateways, Piece: s.Piece, Seed: s.Seed}
+		Detect:    s.Detect, Gateways: s.Gateways, Piece: s.Piece, Seed: s.Seed, Weights: weights}
 	out.Policy.Assemble = s.assemble(len(t.Nodes))
-	if s.Preset == "fast-lan" {
-		w := swarm.FastLAN()
-		out.Weights = &w
-	}
 	doc := simDocument{Nodes: len(t.Nodes), Copies: len(plan.Pipelines), Rate: s.Rate, Seed: s.Seed,
 		TelemetryDelay: float64(s.TelemetryDelay) / float64(time.Millisecond)}
 	if err := s.arrivals(&out, &doc); err != nil {

@@ -21,7 +21,7 @@ func readTopology(path string) (swarm.Topology, error) {
 }
 
 // planTopology plans the swarm of a topology file.
-func planTopology(path string, copies int) (*swarm.Plan, error) {
+func planTopology(path string, copies int, weights *swarm.Weights) (*swarm.Plan, error) {
 	if copies < 1 {
 		return nil, usage("--copies is %d, want at least 1", copies)
 	}
@@ -29,7 +29,7 @@ func planTopology(path string, copies int) (*swarm.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	plan, err := swarm.Planner{Copies: copies}.Plan(t.Nodes, t.Models, nil)
+	plan, err := swarm.Planner{Copies: copies, Weights: weights}.Plan(t.Nodes, t.Models, nil)
 	if err != nil {
 		return nil, usage("%s: %w", path, err)
 	}

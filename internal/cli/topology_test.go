@@ -76,6 +76,13 @@ func TestSpoiltCommands(t *testing.T) {
 		"hecate-node swarm-sim --topology " + home + " --pipelines 0":  "0 pipelines",
 		"hecate-node swarm-sim --topology " + home + " --pipelines=-1": "-1 pipelines",
 		"hecate-node swarm-sim --topology " + home + " --script no":    "no",
+		"hecate plan --preset fast-lan":                                "--topology",
+		"hecate plan --preset slow --topology " + home:                 "slow",
+		"hecate plan --weight jumps=2 --topology " + home:              "jumps",
+		"hecate plan --weight hop=-2 --topology " + home:               "hop",
+		"hecate route explain --weight load=NaN --topology " + home:    "load",
+		"hecate swarm-sim --weight load=x --topology " + home:          "load",
+		"hecate sim --weight laod=2 --topology " + home:                "laod",
 		"hecate swarm-sim --topology " + home + " --colour":            "--colour",
 	} {
 		t.Run(line, func(t *testing.T) { refused(t, command(t, "", strings.Fields(line)...), culprit) })

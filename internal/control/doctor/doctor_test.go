@@ -1,4 +1,4 @@
-package doctor
+package doctor_test
 
 import (
 	"net"
@@ -8,31 +8,28 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"hecate/internal/control"
 	"hecate/internal/control/controltest"
+	"hecate/internal/control/doctor"
 	"hecate/internal/control/enrol"
 	"hecate/internal/control/natsbus"
 	"hecate/internal/control/plane"
 	"hecate/swarm"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
 // find returns the finding of a check whose detail holds a text.
-func find(t *testing.T, all []Finding, check, text string) Finding {
+func find(t *testing.T, all []doctor.Finding, check, text string) doctor.Finding {
 	t.Helper()
 	for _, f := range all {
 		if f.Check == check && strings.Contains(f.Detail, text) {
-			if (f.Status == OK) != (f.Do == "") {
+			if (f.Status == doctor.OK) != (f.Do == "") {
 				t.Errorf("%s: a bad finding says what to do, a good one nothing", f)
 			}
 			return f
 		}
 	}
 	t.Fatalf("no finding of %q with %q in %v", check, text, all)
-	return Finding{}
+	return doctor.Finding{}
 }
 
 func TestAHealthySwarmIsFoundHealthy(t *testing.T) {
@@ -51,12 +48,12 @@ func TestAHealthySwarmIsFoundHealthy(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := attach(t, e)
-	all := Run(t.Context(), Config{Dir: dir, Token: tok.Encode(), NoNetwork: true})
+	all := doctor.Run(t.Context(), doctor.Config{Dir: dir, Token: tok.Encode(), NoNetwork: true})
 	for check, text := range map[string]string{
 		"identity": "enrolled as mini", "token": tok.ID(), "gateway": g.JoinAddresses()[0],
 		"clock": "within", "control": at.Bus[0], "disk": dir,
 	} {
-		if f := find(t, all, check, text); f.Status != OK && check != "disk" {
+		if f := find(t, all, check, text); f.Status != doctor.OK && check != "disk" {
 			t.Error(f)
 		}
 	}
@@ -102,41 +99,27 @@ func TestWhatIsWrongIsNamedWithWhatToDo(t *testing.T) {
 	if err := os.WriteFile(notAFolder, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	all := Run(t.Context(), Config{
+	all := doctor.Run(t.Context(), doctor.Config{
 		Dir: t.TempDir(), Token: other.Encode(), Gateways: []string{"127.0.0.1:1", "nowhere.invalid:7"}, NoNetwork: true,
 	})
 	for _, c := range []struct {
 		check, text, do string
-		status          Status
+		status          doctor.Status
 	}{
-		{"identity", "not enrolled", "hecate node --join", Warn},
-		{"token", other.ID(), "hecate token create", Fail},
-		{"gateway", "127.0.0.1:1", "hecate serve", Fail},
-		{"gateway", "nowhere.invalid", "IP address", Fail},
-		{"gateway", g.JoinAddresses()[0], "of this swarm", Fail},
+		{"identity", "not enrolled", "hecate node --join", doctor.Warn},
+		{"token", other.ID(), "hecate token create", doctor.Fail},
+		{"gateway", "127.0.0.1:1", "hecate serve", doctor.Fail},
+		{"gateway", "nowhere.invalid", "IP address", doctor.Fail},
+		{"gateway", g.JoinAddresses()[0], "of this swarm", doctor.Fail},
 	} {
 		if f := find(t, all, c.check, c.text); f.Status != c.status || !strings.Contains(f.Do, c.do) {
 			t.Error(f)
 		}
 	}
-	all = Run(t.Context(), Config{Dir: notAFolder, Token: "rubbish", NoNetwork: true})
+	all = doctor.Run(t.Context(), doctor.Config{Dir: notAFolder, Token: "rubbish", NoNetwork: true})
 	find(t, all, "token", "no join token")
-	if f := find(t, all, "disk", "file"); f.Status != Fail {
+	if f := find(t, all, "disk", "file"); f.Status != doctor.Fail {
 		t.Error(f)
-	}
-}
-
-func TestClocks(t *testing.T) {
-	for skew, want := range map[time.Duration]Status{
-		0: OK, time.Second: OK, -9 * time.Second: OK, 11 * time.Second: Warn, -time.Minute: Warn, time.Hour: Fail, -time.Hour: Fail,
-	} {
-		f := clock("gw", skew)
-		if f.Status != want {
-			t.Errorf("%s: %s", skew, f)
-		}
-		if want == Fail && !strings.Contains(f.Detail, map[bool]string{true: "ahead of", false: "behind"}[skew > 0]) {
-			t.Errorf("%s: %s", skew, f)
-		}
 	}
 }
 
@@ -152,23 +135,13 @@ func TestNodesThatCannotBeReached(t *testing.T) {
 			Profile: swarm.NodeProfile{ID: id, Endpoints: []string{endpoint}},
 		}
 	}
-	all := Reach(t.Context(), g.Credentials(), []*control.NodeRecord{
+	all := doctor.Reach(t.Context(), g.Credentials(), []*control.NodeRecord{
 		record("gone", "127.0.0.1:1", false), record("behind", "", true), record("impostor", g.JoinAddresses()[0], false),
 	})
-	for text, want := range map[string]Status{"gone at": Fail, "behind connects": OK, "impostor at": Fail} {
+	for text, want := range map[string]doctor.Status{"gone at": doctor.Fail, "behind connects": doctor.OK, "impostor at": doctor.Fail} {
 		if f := find(t, all, "node", text); f.Status != want {
 			t.Error(f)
 		}
-	}
-}
-
-func TestMemoryIsRead(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "meminfo")
-	if err := os.WriteFile(path, []byte("MemTotal: 16 kB\nMemAvailable:    2048 kB\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if free, err := freeMemory(path); err != nil || free != 2<<20 {
-		t.Errorf("%d, %v", free, err)
 	}
 }
 
@@ -176,7 +149,7 @@ func TestMulticastIsTried(t *testing.T) {
 	if !controltest.InNetwork(t) {
 		return
 	}
-	if f := find(t, Run(t.Context(), Config{}), "multicast", "hears itself at"); f.Status != OK {
+	if f := find(t, doctor.Run(t.Context(), doctor.Config{}), "multicast", "hears itself at"); f.Status != doctor.OK {
 		t.Error(f)
 	}
 }

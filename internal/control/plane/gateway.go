@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -83,6 +82,7 @@ type Gateway struct {
 	reconciler  *control.Reconciler
 	tokens      *enrol.Tokens
 	join        net.Listener
+	socket      net.Listener // of administration; nil where it cannot be had
 	http        *http.Server
 
 	cancel context.CancelFunc
@@ -132,34 +132,6 @@ func (g *Gateway) issue(context.Context) ([]*x509.Certificate, error) {
 	return g.authority.Issue(identity.RoleGateway, g.cfg.Name, g.key.Public())
 }
 
-func (g *Gateway) openJoin(context.Context) error {
-	listen, err := g.ports.pick("join", g.cfg.Join)
-	if err != nil {
-		return err
-	}
-	if g.join, err = net.Listen("tcp", listen); err != nil {
-		return fmt.Errorf("listening for machines that join: %w", err)
-	}
-	g.ports.keep("join", g.join.Addr())
-	g.tokens = enrol.NewTokens(g.conn)
-	g.http = &http.Server{
-		Handler: enrol.NewServer(enrol.ServerConfig{
-			Authority: g.authority, Store: g.conn, Bus: g.conn, Log: g.cfg.Log,
-			BusServers: g.busServers,
-			Gateways:   func(seen net.Addr) []string { return advertised(g.join.Addr(), g.cfg.Advertise, seen) },
-			BusToken: func(node, key string) (string, error) {
-				return g.accounts.NodeToken(node, key, time.Now().Add(identity.CertificateLife))
-			},
-			BusTrust: g.trust,
-		}),
-		// A request is a few kilobytes: who needs longer holds a socket.
-		ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 30 * time.Second,
-		MaxHeaderBytes: 16 << 10,
-		ErrorLog:       slog.NewLogLogger(g.cfg.Log.Handler(), slog.LevelDebug),
-	}
-	return g.ports.save()
-}
-
 func (g *Gateway) run() {
 	ctx, cancel := context.WithCancel(context.Background())
 	g.cancel = cancel
@@ -184,12 +156,10 @@ func (g *Gateway) run() {
 	g.tasks.Go(func() {
 		g.credentials.KeepFresh(ctx, g.issue, func(err error) { g.cfg.Log.Error("certificate", "error", err) })
 	})
-	g.tasks.Go(func() {
-		err := g.http.Serve(tls.NewListener(g.join, g.credentials.OpenServer()))
-		if !errors.Is(err, http.ErrServerClosed) {
-			g.cfg.Log.Error("enrolment stopped", "error", err)
-		}
-	})
+	g.serve(tls.NewListener(g.join, g.credentials.OpenServer()))
+	if g.socket != nil {
+		g.serve(g.socket)
+	}
 }
 
 // restartPause is between two tries of a task that ended before its time.
@@ -226,8 +196,10 @@ func (g *Gateway) stop() {
 		}
 		cancel()
 	}
-	if g.join != nil {
-		_ = g.join.Close() // closed by the server already, unless it never ran
+	for _, l := range []net.Listener{g.join, g.socket} {
+		if l != nil {
+			_ = l.Close() // closed by the server already, unless it never ran
+		}
 	}
 	g.tasks.Wait()
 	if g.conn != nil {

@@ -1,0 +1,239 @@
+package admin
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+
+	"hecate/internal/control"
+	"hecate/internal/control/doctor"
+	"hecate/internal/control/enrol"
+	"hecate/internal/control/keys"
+	"hecate/swarm"
+)
+
+// A Gateway is what administration works on.
+type Gateway interface {
+	Info() Info
+	Store() control.Store
+	Membership() *control.Membership
+	Tokens() *enrol.Tokens
+	CreateToken(context.Context, enrol.TokenOptions) (enrol.Token, error)
+	// Reach tries what this gateway can reach of the nodes.
+	Reach(context.Context) ([]doctor.Finding, error)
+}
+
+// A Server answers an operator's commands.
+type Server struct {
+	gateway Gateway
+	hash    [sha256.Size]byte // of the admin token
+	log     *slog.Logger
+	mux     *http.ServeMux
+}
+
+// NewServer returns the handler for everything below /v1/admin/.
+func NewServer(g Gateway, token string, log *slog.Logger) *Server {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{gateway: g, hash: sha256.Sum256([]byte(token)), log: log, mux: http.NewServeMux()}
+	s.route("GET", "info", s.info)
+	s.route("GET", "nodes", s.nodes)
+	s.route("POST", "nodes/{id}/{action}", s.steer)
+	s.route("GET", "plan", s.plan)
+	s.route("GET", "what-if/{id}", s.whatIf)
+	s.route("GET", "reach", s.reach)
+	s.route("GET", "tokens", s.listTokens)
+	s.route("POST", "tokens", s.makeToken)
+	s.route("DELETE", "tokens/{id}", s.revokeToken)
+	s.route("GET", "keys", s.listKeys)
+	s.route("POST", "keys", s.makeKey)
+	s.route("DELETE", "keys/{id}", s.revokeKey)
+	s.route("GET", "models", s.models)
+	s.route("POST", "models", s.putModel)
+	s.route("DELETE", "models/{id}", s.removeModel)
+	return s
+}
+
+// route registers a step; its result is answered as JSON.
+func (s *Server) route(method, path string, step func(*http.Request) (any, error)) {
+	s.mux.HandleFunc(method+" "+pathPrefix+path, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		result, err := step(r)
+		if err != nil {
+			status, body := encodeFailure(err)
+			w.WriteHeader(status)
+			_, _ = w.Write(body) // the client may be gone
+			return
+		}
+		if r.Method != http.MethodGet {
+			s.log.Info("administration", "method", r.Method, "path", r.URL.Path, "from", r.RemoteAddr)
+		}
+		_ = json.NewEncoder(w).Encode(result) // likewise
+	})
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if err := s.admit(r); err != nil {
+		s.log.Warn("administration refused", "path", r.URL.Path, "from", r.RemoteAddr)
+		w.Header().Set("Content-Type", "application/json")
+		status, body := encodeFailure(err)
+		w.WriteHeader(status)
+		_, _ = w.Write(body)
+		return
+	}
+	s.mux.ServeHTTP(w, r)
+}
+
+// admit wants the admin token, and no browser.
+func (s *Server) admit(r *http.Request) error {
+	const scheme = "Bearer "
+	given := r.Header.Get("Authorization")
+	if len(given) < len(scheme) || given[:len(scheme)] != scheme || r.Header.Get("Origin") != "" {
+		return ErrForbidden
+	}
+	hash := sha256.Sum256([]byte(given[len(scheme):]))
+	if subtle.ConstantTimeCompare(hash[:], s.hash[:]) != 1 {
+		return ErrForbidden
+	}
+	return nil
+}
+
+func decode(r *http.Request, into any) error {
+	data, err := io.ReadAll(r.Body)
+	if err == nil {
+		err = json.Unmarshal(data, into)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", errBadRequest, err)
+	}
+	return nil
+}
+
+func (s *Server) info(*http.Request) (any, error) { return s.gateway.Info(), nil }
+
+func (s *Server) nodes(*http.Request) (any, error) {
+	out := []NodeInfo{}
+	for _, m := range s.gateway.Membership().View().Members {
+		if m.Record != nil {
+			out = append(out, NodeInfo{Record: m.Record, Status: m.Status.String(), Since: m.Since, Heard: m.Heard, Health: m.Health})
+		}
+	}
+	return out, nil
+}
+
+// actions are what can be wanted of a node.
+var actions = map[string]control.Desired{
+	"pause": control.DesiredPaused, "resume": control.DesiredActive, "remove": control.DesiredRemoved,
+}
+
+func (s *Server) steer(r *http.Request) (any, error) {
+	id := r.PathValue("id")
+	if err := control.ValidateNodeName(id); err != nil {
+		return nil, err
+	}
+	want, ok := actions[r.PathValue("action")]
+	if !ok {
+		return nil, fmt.Errorf("%w: no action %q", errBadRequest, r.PathValue("action"))
+	}
+	return struct{}{}, control.SetDesired(r.Context(), s.gateway.Store(), id, want)
+}
+
+func (s *Server) plan(r *http.Request) (any, error) { return s.currentPlan(r.Context()) }
+
+func (s *Server) currentPlan(ctx context.Context) (*control.PlanDocument, error) {
+	e, err := s.gateway.Store().Get(ctx, control.BucketPlan, control.PlanKey)
+	if err != nil {
+		return nil, fmt.Errorf("there is no plan yet: %w", err)
+	}
+	d := new(control.PlanDocument)
+	return d, control.Decode(e.Value, d)
+}
+
+func (s *Server) whatIf(r *http.Request) (any, error) {
+	d, err := s.currentPlan(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	effects, err := d.Plan.WhatIf(r.PathValue("id"))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errBadRequest, err)
+	}
+	if effects == nil {
+		effects = []swarm.Effect{}
+	}
+	return effects, nil
+}
+
+func (s *Server) reach(r *http.Request) (any, error) { return orEmpty(s.gateway.Reach(r.Context())) }
+
+func (s *Server) listTokens(r *http.Request) (any, error) {
+	return orEmpty(s.gateway.Tokens().List(r.Context()))
+}
+
+func (s *Server) makeToken(r *http.Request) (any, error) {
+	var in TokenRequest
+	if err := decode(r, &in); err != nil {
+		return nil, err
+	}
+	t, err := s.gateway.CreateToken(r.Context(), enrol.TokenOptions{Addresses: in.Addresses, Uses: in.Uses, Life: in.Life, Note: in.Note})
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errBadRequest, err)
+	}
+	return MadeToken{Token: t.Encode(), ID: t.ID(), Expires: t.Expires, Uses: t.Uses}, nil
+}
+
+func (s *Server) revokeToken(r *http.Request) (any, error) {
+	return struct{}{}, s.gateway.Tokens().Revoke(r.Context(), r.PathValue("id"))
+}
+
+func (s *Server) listKeys(r *http.Request) (any, error) {
+	return orEmpty(keys.List(r.Context(), s.gateway.Store()))
+}
+
+func (s *Server) makeKey(r *http.Request) (any, error) {
+	var in keys.Options
+	if err := decode(r, &in); err != nil {
+		return nil, err
+	}
+	key, rec, err := keys.Create(r.Context(), s.gateway.Store(), in)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errBadRequest, err)
+	}
+	return MadeKey{Key: key, Record: rec}, nil
+}
+
+func (s *Server) revokeKey(r *http.Request) (any, error) {
+	return struct{}{}, keys.Revoke(r.Context(), s.gateway.Store(), r.PathValue("id"))
+}
+
+func (s *Server) models(r *http.Request) (any, error) {
+	return orEmpty(control.Models(r.Context(), s.gateway.Store()))
+}
+
+func (s *Server) putModel(r *http.Request) (any, error) {
+	rec := new(control.ModelRecord)
+	if err := decode(r, rec); err != nil {
+		return nil, err
+	}
+	return struct{}{}, control.PutModel(r.Context(), s.gateway.Store(), rec)
+}
+
+func (s *Server) removeModel(r *http.Request) (any, error) {
+	return struct{}{}, control.RemoveModel(r.Context(), s.gateway.Store(), r.PathValue("id"))
+}
+
+// orEmpty makes "none" an empty list in JSON.
+func orEmpty[T any](list []T, err error) ([]T, error) {
+	if list == nil {
+		list = []T{}
+	}
+	return list, err
+}

@@ -1,0 +1,110 @@
+package plane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"hecate/internal/control"
+	"hecate/internal/control/admin"
+	"hecate/internal/control/doctor"
+	"hecate/internal/control/enrol"
+	"hecate/internal/control/identity"
+)
+
+// openJoin takes the ports of enrolment and administration.
+func (g *Gateway) openJoin(context.Context) error {
+	listen, err := g.ports.pick("join", g.cfg.Join)
+	if err != nil {
+		return err
+	}
+	if g.join, err = net.Listen("tcp", listen); err != nil {
+		return fmt.Errorf("listening for machines that join: %w", err)
+	}
+	g.ports.keep("join", g.join.Addr())
+	g.openSocket()
+	g.tokens = enrol.NewTokens(g.conn)
+	handler, err := g.handler()
+	if err != nil {
+		return err
+	}
+	g.http = &http.Server{
+		Handler: handler,
+		// A request is a few kilobytes: who needs longer holds a socket.
+		ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 30 * time.Second,
+		MaxHeaderBytes: 16 << 10,
+		ErrorLog:       slog.NewLogLogger(g.cfg.Log.Handler(), slog.LevelDebug),
+	}
+	return g.ports.save()
+}
+
+// handler puts enrolment and administration on one endpoint.
+func (g *Gateway) handler() (http.Handler, error) {
+	access, err := admin.Grant(g.cfg.Dir, g.authority.Fingerprint(), g.JoinAddresses())
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/v1/admin/", admin.NewServer(g, access.Token, g.cfg.Log))
+	mux.Handle("/", enrol.NewServer(enrol.ServerConfig{
+		Authority: g.authority, Store: g.conn, Bus: g.conn, Log: g.cfg.Log,
+		BusServers: g.busServers,
+		Gateways:   func(seen net.Addr) []string { return advertised(g.join.Addr(), g.cfg.Advertise, seen) },
+		BusToken: func(node, key string) (string, error) {
+			return g.accounts.NodeToken(node, key, time.Now().Add(identity.CertificateLife))
+		},
+		BusTrust: g.trust,
+	}))
+	return mux, nil
+}
+
+// openSocket listens on the socket in the data folder. Where that is not
+// possible (a very long path), administration goes over TLS only.
+func (g *Gateway) openSocket() {
+	path := admin.SocketPath(g.cfg.Dir)
+	// What is there is of a process that is gone: the folder is locked.
+	_ = os.Remove(path)
+	socket, err := net.Listen("unix", path)
+	if err == nil {
+		err = os.Chmod(path, 0o600)
+	}
+	if err != nil {
+		g.cfg.Log.Warn("no socket for administration", "error", err)
+		return
+	}
+	g.socket = socket
+}
+
+func (g *Gateway) serve(l net.Listener) {
+	g.tasks.Go(func() {
+		if err := g.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+			g.cfg.Log.Error("enrolment and administration stopped", "address", l.Addr(), "error", err)
+		}
+	})
+}
+
+// Info says which gateway this is.
+func (g *Gateway) Info() admin.Info {
+	i := admin.Info{
+		Swarm: g.Swarm(), Gateway: g.cfg.Name, Fingerprint: identity.FingerprintText(g.authority.Fingerprint()),
+		Join: g.JoinAddresses(), Leading: g.reconciler.Leading(), BadReports: g.membership.BadReports(),
+	}
+	if err := g.reconciler.Err(); err != nil {
+		i.PlanError = err.Error()
+	}
+	return i
+}
+
+// Reach tries every node's data plane.
+func (g *Gateway) Reach(ctx context.Context) ([]doctor.Finding, error) {
+	nodes, err := control.Nodes(ctx, g.conn)
+	if err != nil {
+		return nil, err
+	}
+	return doctor.Reach(ctx, g.credentials, nodes), nil
+}

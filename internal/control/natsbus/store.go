@@ -6,11 +6,15 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"hecate/internal/control"
 )
+
+// listTimeout bounds a listing of a thousand nodes.
+const listTimeout = 5 * time.Second
 
 // Get implements control.Store.
 func (c *Conn) Get(ctx context.Context, b control.Bucket, key string) (control.Entry, error) {
@@ -27,6 +31,10 @@ func (c *Conn) Get(ctx context.Context, b control.Bucket, key string) (control.E
 
 // List implements control.Store.
 func (c *Conn) List(ctx context.Context, b control.Bucket) ([]control.Entry, error) {
+	// The server that lists may die on the way, which the client library
+	// notices late.
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
 	kv, err := c.bucket(ctx, b)
 	if err != nil {
 		return nil, err

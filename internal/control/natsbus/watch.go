@@ -3,6 +3,7 @@ package natsbus
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -10,8 +11,15 @@ import (
 	"hecate/internal/control"
 )
 
-// rewatchPause keeps a watch that cannot be set up from becoming a hot loop.
-const rewatchPause = 300 * time.Millisecond
+const (
+	// rewatchPause keeps a watch that cannot be set up from becoming a hot loop.
+	rewatchPause = 300 * time.Millisecond
+	// checkEvery is how often a watch compares itself with the bucket. The
+	// server's half of a watch lives on one server of a cluster, which may die
+	// while our connection to another is well; the client library notices
+	// after ten to fifteen seconds.
+	checkEvery = 2 * time.Second
+)
 
 // Watch implements control.Store. Every reconnection starts the server's watch
 // over and tells what was missed, deletions included.
@@ -33,6 +41,7 @@ type watch struct {
 	key    string
 	out    chan control.Update
 	known  map[string]uint64 // living keys as the reader knows them, by revision
+	newest uint64            // revision that was seen, of any key and kind
 	synced bool              // the reader was told everything once
 }
 
@@ -83,12 +92,19 @@ func (w *watch) run(ctx context.Context, source jetstream.KeyWatcher, again <-ch
 // be started over.
 func (w *watch) drain(ctx context.Context, source jetstream.KeyWatcher, again <-chan struct{}) {
 	seen := map[string]bool{} // keys of the initial delivery; nil after it
+	check := time.NewTicker(checkEvery + rand.N(checkEvery/2))
+	defer check.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-again:
 			return
+		case <-check.C:
+			if seen == nil && w.behind(ctx) {
+				w.conn.log.Info("a watch fell behind and starts over", "bucket", w.bucket)
+				return
+			}
 		case e, ok := <-source.Updates():
 			switch {
 			case !ok:
@@ -103,12 +119,31 @@ func (w *watch) drain(ctx context.Context, source jetstream.KeyWatcher, again <-
 	}
 }
 
+// behind reports whether the bucket has something that we were not told. What
+// is just on its way is a false alarm, and harmless: nothing is told twice. (So
+// is one key of a bucket in which others change; the plan's has only one.)
+func (w *watch) behind(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	kv, err := w.conn.bucket(ctx, w.bucket)
+	if err != nil {
+		return false
+	}
+	status, err := kv.Status(ctx)
+	if err != nil {
+		return false // unreachable now: the next check or the reconnection tells
+	}
+	bucket, ok := status.(*jetstream.KeyValueBucketStatus)
+	return ok && bucket.StreamInfo().State.LastSeq > w.newest
+}
+
 func (w *watch) pass(ctx context.Context, e jetstream.KeyValueEntry, seen map[string]bool) {
 	entry, err := entryOf(e)
 	if err != nil {
 		w.conn.log.Warn("a key that is not ours", "error", err)
 		return
 	}
+	w.newest = max(w.newest, entry.Revision)
 	if seen != nil {
 		seen[entry.Key] = true
 	}

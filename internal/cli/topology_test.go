@@ -81,7 +81,7 @@ func TestSpoiltCommands(t *testing.T) {
 		"hecate plan --weight jumps=2 --topology " + home:              "jumps",
 		"hecate plan --weight hop=-2 --topology " + home:               "hop",
 		"hecate route explain --weight load=NaN --topology " + home:    "load",
-		"hecate swarm-sim --weight load=x --topology " + home:          "load",
+		"hecate swarm-sim --weight load=x --topology " + home:          `"x"`,
 		"hecate sim --weight laod=2 --topology " + home:                "laod",
 		"hecate swarm-sim --topology " + home + " --colour":            "--colour",
 	} {

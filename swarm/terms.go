@@ -3,6 +3,8 @@ package swarm
 import (
 	"encoding/json"
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 )
 
@@ -108,4 +110,24 @@ func (t Terms) MarshalJSON() ([]byte, error) {
 		}
 	}
 	return json.Marshal(m)
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote; an unknown term is an error.
+func (t *Terms) UnmarshalJSON(data []byte) error {
+	m := map[string]float64{} // one term, explore, is negative
+	if err := json.Unmarshal(data, &m); err != nil {
+		return fmt.Errorf("terms of a price: %w", err)
+	}
+	*t = Terms{}
+	for name, c := range m {
+		i := slices.Index(termNames[:], name)
+		if i < 0 {
+			return fmt.Errorf("terms of a price: there is no term %q: %w", name, ErrInvalid)
+		}
+		t[i] = CostOf(math.Abs(c))
+		if c < 0 {
+			t[i] = -t[i]
+		}
+	}
+	return nil
 }

@@ -48,7 +48,11 @@ func (m *Member) Usable() bool {
 	if !m.Status.Living() || m.Health == nil || m.Health.Paused {
 		return false
 	}
-	return m.Record == nil || m.Record.Desired == DesiredActive
+	if m.Record == nil {
+		return true
+	}
+	// A node that is being drained may be the last holder of something.
+	return m.Record.Desired != DesiredPaused && m.Record.Desired != DesiredRemoved
 }
 
 func (m *Member) nodeState() swarm.NodeState {

@@ -17,10 +17,27 @@ const (
 	DesiredActive Desired = "active"
 	// DesiredPaused: finish what runs, take nothing new, keep the layers.
 	DesiredPaused Desired = "paused"
+	// DesiredDrained: hold nothing, take nothing, stay a member. It empties
+	// itself as fast as others take over.
+	DesiredDrained Desired = "drained"
+	// DesiredLeaving: the same, and then removed.
+	DesiredLeaving Desired = "leaving"
 	// DesiredRemoved: left for good. The record stays as a refusal of the
 	// node's key until a new enrolment under that name.
 	DesiredRemoved Desired = "removed"
 )
+
+func (d Desired) known() bool {
+	switch d {
+	case DesiredActive, DesiredPaused, DesiredDrained, DesiredLeaving, DesiredRemoved:
+		return true
+	}
+	return false
+}
+
+// planned reports whether the plan may count on a node of which this is
+// wanted.
+func (d Desired) planned() bool { return d == DesiredActive || d == DesiredPaused }
 
 // A NodeRecord is what the swarm durably knows of a node. It is written by
 // gateways only: at enrolment, at each start of the node, and when an operator
@@ -60,11 +77,7 @@ func (r *NodeRecord) Validate() error {
 	var f faults
 	f.add(ValidateNodeName(r.ID))
 	f.check(len(r.Key) == 64, "node %q: key fingerprint of %d digits, want 64", r.ID, len(r.Key))
-	switch r.Desired {
-	case DesiredActive, DesiredPaused, DesiredRemoved:
-	default:
-		f.check(false, "node %q: desired state %q, want active, paused or removed", r.ID, r.Desired)
-	}
+	f.check(r.Desired.known(), "node %q: desired state %q, want active, paused, drained, leaving or removed", r.ID, r.Desired)
 	f.check(r.PID >= 0, "node %q: pid %d", r.ID, r.PID)
 	if r.Started() {
 		f.add(ValidateProfile(r.Profile))

@@ -2,6 +2,7 @@ package control
 
 import (
 	"fmt"
+	"maps"
 
 	"hecate/swarm"
 )
@@ -23,6 +24,8 @@ type PlanDocument struct {
 	// Models holds the content hash of every model that the plan speaks of.
 	Models map[string]string `json:"models,omitempty"`
 	Plan   *swarm.Plan       `json:"plan"`
+	// Stage is what must not happen yet on the way to the plan.
+	Stage Stage `json:"stage,omitzero"`
 }
 
 func (d *PlanDocument) kind() string  { return "plan" }
@@ -37,7 +40,7 @@ func (d *PlanDocument) Validate() error {
 	f.check(d.Plan != nil, "no plan in it")
 	for id, want := range d.Desired {
 		f.add(ValidateNodeName(id))
-		f.check(want == DesiredPaused || want == DesiredRemoved, "node %q: desired %q", id, want)
+		f.check(want.known() && want != DesiredActive, "node %q: desired %q", id, want)
 	}
 	return f.join()
 }
@@ -60,6 +63,31 @@ func (d *PlanDocument) DesiredOf(node string) Desired {
 		return want
 	}
 	return DesiredActive
+}
+
+// Wanted is what a node should hold now: what the plan gives it, except for
+// what has to wait, and what it has to keep for a while. A node that is drained
+// or removed is given nothing, but keeps as well. Ranges of one model do not overlap.
+func (d *PlanDocument) Wanted(node string) []swarm.Fragment {
+	set := map[layer]bool{}
+	mark := func(model string, r swarm.LayerRange, wanted bool) {
+		for l := r.First; l <= r.Last; l++ {
+			set[layer{model, l}] = wanted
+		}
+	}
+	if mine, ok := d.Plan.Node(node); ok && d.DesiredOf(node).planned() {
+		for _, f := range mine.Fragments {
+			mark(f.Model, f.Layers, true)
+		}
+	}
+	for _, f := range d.Stage.Wait[node] {
+		mark(f.Model, f.Layers, false)
+	}
+	for _, f := range d.Stage.Keep[node] {
+		mark(f.Model, f.Layers, true)
+	}
+	maps.DeleteFunc(set, func(_ layer, wanted bool) bool { return !wanted })
+	return fragments(set)
 }
 
 // String names the document in logs.

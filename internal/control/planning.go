@@ -67,13 +67,8 @@ type decision struct {
 // decide computes the plan that should hold now.
 func (p planning) decide(planner Planner) (decision, error) {
 	profiles, recheck := p.participants()
-	if p.previous == nil {
-		if len(profiles) == 0 {
-			return decision{recheck: recheck}, nil
-		}
-		if until := p.began.Add(p.patience.FirstWait); len(profiles) < p.patience.FirstNodes && p.now.Before(until) {
-			return decision{recheck: earliest(recheck, until)}, nil
-		}
+	if wait, until := p.tooEarly(profiles); wait {
+		return decision{recheck: earliest(recheck, until)}, nil
 	}
 	plan, err := p.plan(planner, profiles)
 	if err != nil {
@@ -84,6 +79,63 @@ func (p planning) decide(planner Planner) (decision, error) {
 		return decision{recheck: recheck}, nil
 	}
 	return decision{document: next, recheck: recheck}, nil
+}
+
+// hearWithin is how long a new leader waits to be told what nodes hold: they
+// report each second.
+const hearWithin = 3 * time.Second
+
+// tooEarly reports whether to wait, for a first plan until the swarm is there,
+// for a later one until those who may hold something have said what.
+func (p planning) tooEarly(profiles []swarm.NodeProfile) (wait bool, until time.Time) {
+	if p.previous == nil {
+		if len(profiles) == 0 {
+			return true, time.Time{} // whoever comes is an event
+		}
+		until = p.began.Add(p.patience.FirstWait)
+		return len(profiles) < p.patience.FirstNodes && p.now.Before(until), until
+	}
+	if len(profiles) == 0 {
+		return false, time.Time{}
+	}
+	until = p.began.Add(hearWithin)
+	if !p.now.Before(until) {
+		return false, until
+	}
+	return slices.ContainsFunc(profiles, func(n swarm.NodeProfile) bool {
+		m := p.view.Member(n.ID)
+		return m == nil || m.Status == StatusUnheard
+	}), until
+}
+
+// departed are the nodes that were to leave and hold nothing any more, or
+// cannot say so.
+func (p planning) departed() (ids []string) {
+	if p.previous == nil {
+		return nil
+	}
+	have := p.view.holdings()
+	for _, id := range slices.Sorted(maps.Keys(p.nodes)) {
+		if p.nodes[id].Desired == DesiredLeaving && p.previous.DesiredOf(id) == DesiredLeaving && len(have[id]) == 0 {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// holdings is what living nodes say they hold.
+func (v *View) holdings() Holdings {
+	h := Holdings{}
+	for i := range v.Members {
+		m := &v.Members[i]
+		if !m.Status.Living() || m.Health == nil {
+			continue
+		}
+		for _, f := range m.Health.Held {
+			h[m.ID] = append(h[m.ID], swarm.Fragment{Model: f.Model, Layers: f.Layers})
+		}
+	}
+	return h
 }
 
 // plan asks the planner. With nobody left the previous plan stays: whoever
@@ -116,7 +168,7 @@ func (p planning) specs() []swarm.ModelSpec {
 func (p planning) participants() (profiles []swarm.NodeProfile, recheck time.Time) {
 	for _, id := range slices.Sorted(maps.Keys(p.nodes)) {
 		rec := p.nodes[id]
-		if !rec.Started() || rec.Desired == DesiredRemoved {
+		if !rec.Started() || !rec.Desired.planned() {
 			continue
 		}
 		until, living := p.believed(id)
@@ -185,6 +237,7 @@ func (p planning) frame(plan *swarm.Plan) *PlanDocument {
 		}
 		d.Models[id] = rec.Hash
 	}
+	d.Stage = StageOf(plan, p.view.holdings())
 	return d
 }
 
@@ -193,7 +246,8 @@ func (p planning) frame(plan *swarm.Plan) *PlanDocument {
 func (p planning) same(next *PlanDocument) bool {
 	old := p.previous
 	return old.Epoch == next.Epoch && old.Hash == next.Hash &&
-		maps.Equal(old.Desired, next.Desired) && maps.Equal(old.Models, next.Models)
+		maps.Equal(old.Desired, next.Desired) && maps.Equal(old.Models, next.Models) &&
+		reflect.DeepEqual(old.Stage, next.Stage)
 }
 
 // describe says in one line what a plan amounts to.
@@ -211,6 +265,9 @@ func describe(d *PlanDocument) string {
 	}
 	if len(parts) == 0 {
 		parts = append(parts, "nothing placed")
+	}
+	if !d.Stage.Empty() {
+		parts = append(parts, "not yet: "+d.Stage.String())
 	}
 	return fmt.Sprintf("%s over %d nodes: %s", d, len(d.Plan.Nodes), strings.Join(parts, ", "))
 }

@@ -5,8 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
+	"slices"
 	"sync/atomic"
 	"time"
+
+	"hecate/swarm"
 )
 
 // PlannerLease is the name of the lease whose holder plans.
@@ -79,7 +83,31 @@ func (r *Reconciler) Run(ctx context.Context) error {
 type desk struct {
 	planning
 	planRevision uint64 // of the plan in the store; 0: none
-	synced       int    // watches that delivered everything
+	memo         memo
+	synced       int // watches that delivered everything
+}
+
+// A memo spares the planner what it was asked before: on the way to a plan the
+// same question comes up whenever a node has loaded something.
+type memo struct {
+	nodes  []swarm.NodeProfile
+	models []swarm.ModelSpec
+	plan   *swarm.Plan
+}
+
+// planner answers from the memo while the previous plan is the one in it.
+func (m *memo) planner(ask Planner) Planner {
+	return func(nodes []swarm.NodeProfile, models []swarm.ModelSpec, previous *swarm.Plan) (*swarm.Plan, error) {
+		if m.plan != nil && previous != nil && previous.Hash == m.plan.Hash &&
+			reflect.DeepEqual(nodes, m.nodes) && reflect.DeepEqual(models, m.models) {
+			return previous, nil
+		}
+		plan, err := ask(nodes, models, previous)
+		if err == nil {
+			*m = memo{nodes: nodes, models: models, plan: plan}
+		}
+		return plan, err
+	}
 }
 
 // watches is how many watches must be complete before anything is decided.
@@ -142,9 +170,12 @@ func (r *Reconciler) step(ctx context.Context, d *desk) time.Time {
 		return time.Time{}
 	}
 	d.now = time.Now()
-	what, err := d.decide(r.cfg.Planner)
+	what, err := d.decide(d.memo.planner(r.cfg.Planner))
 	if err == nil && what.document != nil {
 		err = r.write(ctx, d, what.document)
+	}
+	for _, id := range d.departed() {
+		err = errors.Join(err, SetDesired(ctx, r.cfg.Store, id, DesiredRemoved))
 	}
 	if errors.Is(err, ErrConflict) {
 		err = nil // the watch brings what is there now, and with it the next step
@@ -247,17 +278,14 @@ func (d *desk) takePlan(u Update, log *slog.Logger) bool {
 	return true
 }
 
-// takeView notices who lives; telemetry alone plans nothing.
+// takeView notices who lives and who holds what; other telemetry plans
+// nothing.
 func (d *desk) takeView(v *View) bool {
 	old := d.view
 	d.view = v
-	if old == nil || len(old.Members) != len(v.Members) {
-		return true
-	}
-	for i := range v.Members {
-		if v.Members[i].ID != old.Members[i].ID || v.Members[i].Status != old.Members[i].Status {
-			return true
-		}
-	}
-	return false
+	return old == nil || !sameLives(old.Members, v.Members) || !reflect.DeepEqual(old.holdings(), v.holdings())
+}
+
+func sameLives(a, b []Member) bool {
+	return slices.EqualFunc(a, b, func(x, y Member) bool { return x.ID == y.ID && x.Status == y.Status })
 }

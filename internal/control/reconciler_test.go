@@ -201,6 +201,70 @@ func TestRemovedAndPausedNodes(t *testing.T) {
 	})
 }
 
+func TestALeavingNodeGoesWhenOthersHaveTakenOver(t *testing.T) {
+	inTime(t, func(t *testing.T, r *rig) {
+		r.obedient = true
+		_, stop := r.planner("gw", control.Patience{FirstNodes: 3})
+		defer stop()
+		r.model("demo")
+		nodes := r.swarmOf("a", "b", "c")
+		defer stopAll(nodes)
+		time.Sleep(3 * time.Second)
+		r.wantPlan("a b c ", 2)
+		defer stopAll(r.swarmOf("d"))
+		time.Sleep(5 * time.Second)
+		settled := r.wantPlan("a b c d ", 2)
+		if !settled.Stage.Empty() {
+			t.Fatalf("still on the way: %s", settled.Stage)
+		}
+		if err := control.SetDesired(r.ctx, r.store, "a", control.DesiredLeaving); err != nil {
+			t.Fatal(err)
+		}
+		var stages []control.Stage
+		for range 60 {
+			time.Sleep(200 * time.Millisecond)
+			d := r.plan()
+			if n := len(stages); n == 0 || stages[n-1].String() != d.Stage.String() {
+				stages = append(stages, d.Stage)
+			}
+		}
+		kept := false
+		for _, s := range stages {
+			kept = kept || len(s.Keep["a"]) > 0
+		}
+		last := r.wantPlan("b c d ", 2)
+		if !kept || !last.Stage.Empty() || last.DesiredOf("a") != control.DesiredRemoved {
+			t.Errorf("stages %v; at the end %v, desired %v", stages, last.Stage, last.Desired)
+		}
+	})
+}
+
+func TestADrainedNodeStaysAndComesBack(t *testing.T) {
+	inTime(t, func(t *testing.T, r *rig) {
+		r.obedient = true
+		_, stop := r.planner("gw", control.Patience{FirstNodes: 4})
+		defer stop()
+		r.model("demo")
+		defer stopAll(r.swarmOf("a", "b", "c", "d"))
+		time.Sleep(3 * time.Second)
+		r.wantPlan("a b c d ", 2)
+		if err := control.SetDesired(r.ctx, r.store, "a", control.DesiredDrained); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		d := r.wantPlan("b c d ", 2)
+		if d.DesiredOf("a") != control.DesiredDrained || len(d.Wanted("a")) != 0 {
+			t.Errorf("drained: %v holds %v", d.Desired, d.Wanted("a"))
+		}
+		r.wantStatus("a", "alive")
+		if err := control.SetDesired(r.ctx, r.store, "a", control.DesiredActive); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Second)
+		r.wantPlan("a b c d ", 2)
+	})
+}
+
 func TestANewLeaderFencesTheOldOne(t *testing.T) {
 	inTime(t, func(t *testing.T, r *rig) {
 		r.model("demo")

@@ -23,6 +23,9 @@ type rig struct {
 	store      *controltest.Store
 	bus        *controltest.Bus
 	membership *control.Membership
+	// obedient makes nodes hold what the newest plan wants of them, at each
+	// report one layer range more or less.
+	obedient bool
 }
 
 // inTime runs a test in a bubble of fake time, with a running membership.
@@ -82,7 +85,9 @@ func (r *rig) record(id string, change func(*control.NodeRecord)) {
 func (r *rig) node(id string, incarnation uint64) (rep *control.Reporter, stop func(goodbye bool) error) {
 	rep = control.NewReporter(control.ReporterConfig{
 		Node: id, Incarnation: incarnation, Instance: id, Fill: func(h *control.Health) {
-			h.Held = []control.HeldFragment{{Model: "m", Layers: swarm.LayerRange{First: 0, Last: 1}, State: control.HoldServing}}
+			for _, f := range r.heldBy(id) {
+				h.Held = append(h.Held, control.HeldFragment{Model: f.Model, Layers: f.Layers, State: control.HoldServing})
+			}
 		},
 		Commands: map[string]control.CommandFunc{
 			"echo": func(_ context.Context, args json.RawMessage) (any, error) { return args, nil },
@@ -103,6 +108,22 @@ func (r *rig) node(id string, incarnation uint64) (rep *control.Reporter, stop f
 		synctest.Wait()
 		return err
 	}
+}
+
+func (r *rig) heldBy(id string) []swarm.Fragment {
+	if !r.obedient {
+		return []swarm.Fragment{{Model: "m", Layers: swarm.LayerRange{First: 0, Last: 1}}}
+	}
+	e, err := r.store.Get(r.ctx, control.BucketPlan, control.PlanKey)
+	if err != nil {
+		return nil
+	}
+	d := new(control.PlanDocument)
+	if err := control.Decode(e.Value, d); err != nil {
+		r.t.Error(err)
+		return nil
+	}
+	return d.Wanted(id)
 }
 
 func (r *rig) status(id string) string {

@@ -146,11 +146,18 @@ func (c *Client) Nodes(ctx context.Context) ([]NodeInfo, error) {
 // Pause lets a node finish what runs and take nothing new.
 func (c *Client) Pause(ctx context.Context, node string) error { return c.steer(ctx, node, "pause") }
 
-// Resume ends a pause.
+// Drain empties a node as fast as others take over; it stays a member.
+func (c *Client) Drain(ctx context.Context, node string) error { return c.steer(ctx, node, "drain") }
+
+// Resume ends a pause, or fills a drained node again.
 func (c *Client) Resume(ctx context.Context, node string) error { return c.steer(ctx, node, "resume") }
 
-// Remove takes a node out of the swarm; it comes back with a token only.
+// Remove drains a node and then takes it out of the swarm; it comes back with
+// a token only.
 func (c *Client) Remove(ctx context.Context, node string) error { return c.steer(ctx, node, "remove") }
+
+// Expel takes a node out of the swarm at once, whatever it holds.
+func (c *Client) Expel(ctx context.Context, node string) error { return c.steer(ctx, node, "expel") }
 
 func (c *Client) steer(ctx context.Context, node, action string) error {
 	return c.call(ctx, http.MethodPost, "nodes/"+url.PathEscape(node)+"/"+action, nil, nil)

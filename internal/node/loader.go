@@ -90,7 +90,7 @@ func (l *loader) approach(ctx context.Context) (again time.Duration) {
 	if doc == nil {
 		return 0
 	}
-	want := wantedFragments(doc, l.node)
+	want := doc.Wanted(l.node)
 	missing := subtract(want, l.engine.Fragments())
 	for _, m := range missing {
 		if ctx.Err() != nil || l.plan() != doc {
@@ -181,21 +181,5 @@ func (l *loader) progress() []control.Loading {
 		out = append(out, s)
 	}
 	slices.SortFunc(out, func(a, b control.Loading) int { return a.Layers.First - b.Layers.First })
-	return out
-}
-
-// wantedFragments is what the plan gives a node; nothing when it is removed.
-func wantedFragments(doc *control.PlanDocument, node string) []swarm.Fragment {
-	if doc.DesiredOf(node) == control.DesiredRemoved {
-		return nil
-	}
-	n, ok := doc.Plan.Node(node)
-	if !ok {
-		return nil
-	}
-	var out []swarm.Fragment
-	for _, f := range n.Fragments {
-		out = append(out, swarm.Fragment{Model: f.Model, Layers: f.Layers})
-	}
 	return out
 }

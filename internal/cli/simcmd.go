@@ -277,9 +277,13 @@ func seconds(ms float64) string { return fmt.Sprintf("%.2f s", ms/1000) }
 
 // draw makes a chart of the results.
 func (s *simCmd) draw(d simDocument) error {
-	title := fmt.Sprintf("%d requests on %d nodes with %d copies", d.Requests, d.Nodes, d.Copies)
+	nodes := fmt.Sprintf("%d nodes", d.Nodes)
+	if s.Even && s.Topology == "" {
+		nodes = fmt.Sprintf("%d alike nodes", d.Nodes)
+	}
+	title := fmt.Sprintf("%d requests on %s with %d copies", d.Requests, nodes, d.Copies)
 	if s.Trace == "" && s.Burst > 0 {
-		title = fmt.Sprintf("A burst of %d requests within %v on %d nodes with %d copies", s.Burst, s.BurstFor, d.Nodes, d.Copies)
+		title = fmt.Sprintf("A burst of %d requests within %v on %s with %d copies", s.Burst, s.BurstFor, nodes, d.Copies)
 	}
 	note := fmt.Sprintf("health reports every %v, %v late; %.0f requests/s besides, %.0f%% of what the swarm can finish; seed %d",
 		s.TelemetryEvery, s.TelemetryDelay, d.Rate, 100*d.Rate/d.Capacity, d.Seed)

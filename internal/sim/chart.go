@@ -27,7 +27,7 @@ type Panel struct {
 // the slowest hundredth of requests takes.
 func Comparison(title, note string, results []Result) Chart {
 	c := Chart{Title: title, Note: note, Panels: []Panel{
-		{Title: "hottest node's load over the mean (1: even; dashed: 1.3)", Mark: 1.3},
+		{Title: "hottest node's load over the mean; dashed: 1.3", Mark: 1.3},
 		{Title: "p99 latency, seconds", Unit: " s"},
 	}}
 	for _, r := range results {
@@ -43,7 +43,7 @@ const (
 	chartMargin = 20
 	chartHead   = 84
 	chartLabels = 110 // width of the policies' names
-	chartBar    = 250 // width of the longest bar
+	chartBar    = 260 // width of the longest bar
 	chartValue  = 70  // room for the number behind it
 	chartRow    = 30
 	chartFont   = "font-family=\"system-ui, sans-serif\""

@@ -35,14 +35,20 @@ type subject struct {
 func subjects(t *testing.T) []*subject {
 	t.Helper()
 	var out []*subject
-	for i, kind := range []gguf.Kind{gguf.Q8_0, gguf.Q4_0, gguf.Q4_K, gguf.Q5_K, gguf.Q6_K} {
-		c := randmodel.Tiny(kind, uint64(40+i))
+	for i, c := range []randmodel.Config{
+		randmodel.Tiny(gguf.Q8_0, 40), randmodel.Tiny(gguf.Q4_0, 41), randmodel.Tiny(gguf.Q4_K, 42), randmodel.Tiny(gguf.Q5_K, 43), randmodel.Tiny(gguf.Q6_K, 44),
+		randmodel.Tiny(gguf.Q8_0, 45), randmodel.Tiny(gguf.Q4_0, 46),
+	} {
 		c.Tied, c.RopeFactors = i%2 == 1, i%2 == 0
+		if i >= 5 {
+			c.Arch, c.RopeFactors = map[int]string{5: "qwen2", 6: "qwen3"}[i], false
+			c.HeadDim = 32
+		}
 		path := filepath.Join(t.TempDir(), "m.gguf")
 		if err := randmodel.WriteFile(path, c); err != nil {
 			t.Fatal(err)
 		}
-		s := &subject{name: "random-" + kind.String(), path: path, layers: c.Layers, width: c.Width}
+		s := &subject{name: c.Arch + " " + c.Kind.String(), path: path, layers: c.Layers, width: c.Width}
 		r := rand.New(rand.NewPCG(9, uint64(i)))
 		for range 70 {
 			s.tokens = append(s.tokens, int32(r.IntN(c.Vocab)))

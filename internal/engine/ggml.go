@@ -140,10 +140,10 @@ type piece struct {
 
 // weights are a piece's tensors by what they do; nil where it has none.
 type weights struct {
-	embedding, outputNorm, output              ml.Tensor
-	attnNorm, query, key, value, attnOut       ml.Tensor
-	queryBias, keyBias, valueBias, attnOutBias ml.Tensor
-	ffnNorm, gate, up, down, ropeFactors       ml.Tensor
+	embedding, outputNorm, output                            ml.Tensor
+	attnNorm, query, key, value, attnOut                     ml.Tensor
+	queryBias, keyBias, valueBias, attnOutBias               ml.Tensor
+	ffnNorm, gate, up, down, ropeFactors, queryNorm, keyNorm ml.Tensor
 }
 
 // place is where the tensor of a role belongs.
@@ -153,6 +153,7 @@ func (w *weights) place(r arch.Role) *ml.Tensor {
 		arch.AttnNorm: &w.attnNorm, arch.Query: &w.query, arch.Key: &w.key, arch.Value: &w.value, arch.AttnOut: &w.attnOut,
 		arch.QueryBias: &w.queryBias, arch.KeyBias: &w.keyBias, arch.ValueBias: &w.valueBias, arch.AttnOutBias: &w.attnOutBias,
 		arch.FFNNorm: &w.ffnNorm, arch.Gate: &w.gate, arch.Up: &w.up, arch.Down: &w.down, arch.RopeFreqs: &w.ropeFactors,
+		arch.QueryNorm: &w.queryNorm, arch.KeyNorm: &w.keyNorm,
 	}[r]
 }
 

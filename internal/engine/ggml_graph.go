@@ -137,6 +137,9 @@ func (g *graph) layer(i int, x ml.Tensor) ml.Tensor {
 	q := g.linear(w.query, w.queryBias, h).Reshape(ctx, spec.HeadDim, spec.Info.Heads, g.rows)
 	key := g.linear(w.key, w.keyBias, h).Reshape(ctx, spec.HeadDim, spec.Info.KVHeads, g.rows)
 	value := g.linear(w.value, w.valueBias, h)
+	if w.queryNorm != nil {
+		q, key = q.RMSNorm(ctx, w.queryNorm, spec.Eps), key.RMSNorm(ctx, w.keyNorm, spec.Eps)
+	}
 	q, key = g.rotate(u, q), g.rotate(u, key)
 	g.store(i, u, key, value)
 

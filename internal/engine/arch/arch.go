@@ -85,6 +85,8 @@ const (
 	KeyBias        Role = "attn_k.bias"
 	ValueBias      Role = "attn_v.bias"
 	AttnOutBias    Role = "attn_output.bias"
+	QueryNorm      Role = "attn_q_norm.weight"
+	KeyNorm        Role = "attn_k_norm.weight"
 	FFNNorm        Role = "ffn_norm.weight"
 	Gate           Role = "ffn_gate.weight"
 	Up             Role = "ffn_up.weight"
@@ -108,6 +110,8 @@ func (s *Spec) Bytes(piece int) int64 {
 // adapters by architecture name.
 var adapters = map[string]func(*reader) error{
 	"llama": llama,
+	"qwen2": qwen2,
+	"qwen3": qwen3,
 }
 
 // Names lists the architectures that are implemented.

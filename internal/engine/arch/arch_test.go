@@ -156,7 +156,7 @@ func TestContradictions(t *testing.T) {
 		field  string
 	}{
 		{"another inner width", entries(gguf.Entry{Key: "llama.feed_forward_length", Value: uint32(128)}), "tensor blk.0.ffn_gate.weight"},
-		{"another number of heads", entries(gguf.Entry{Key: "llama.attention.head_count", Value: uint32(8)}, gguf.Entry{Key: "llama.rope.dimension_count", Value: uint32(8)}), "tensor blk.0.attn_k.weight"},
+		{"another number of heads", entries(gguf.Entry{Key: "llama.attention.head_count", Value: uint32(8)}), "tensor blk.0.attn_q.weight"},
 		{"transposed", items(gguf.Item{Name: "blk.3.ffn_down.weight", Kind: gguf.Q8_0, Dims: []int64{64, 96}}), "tensor blk.3.ffn_down.weight"},
 		{"a third dimension", items(gguf.Item{Name: "blk.3.attn_q.weight", Kind: gguf.Q8_0, Dims: []int64{64, 64, 2}}), "tensor blk.3.attn_q.weight"},
 		{"a short norm", items(gguf.Floats("output_norm.weight", make([]float32, 32), 32)), "tensor output_norm.weight"},

@@ -12,32 +12,70 @@ import (
 // attention, gated SiLU. Frequency factors (Llama 3.1) are supported, yarn and
 // longrope scaling and mixtures of experts are not.
 func llama(r *reader) error {
-	if err := r.refuseVariants(); err != nil {
+	if err := r.decoder(); err != nil {
 		return err
 	}
-	if err := r.attention(); err != nil {
+	return r.layers(append(r.block(),
+		r.vector(QueryBias, r.queries(), true), r.vector(KeyBias, r.keys(), true), r.vector(ValueBias, r.keys(), true),
+		r.vector(AttnOutBias, r.spec.Info.Width, true)))
+}
+
+// qwen2 is llama with biases on queries, keys and values, and rotation of pairs
+// that are half a head apart.
+func qwen2(r *reader) error {
+	r.spec.Rope.NeoX = true
+	if err := r.decoder(); err != nil {
 		return err
 	}
-	if err := r.rope(); err != nil {
+	return r.layers(append(r.block(),
+		r.vector(QueryBias, r.queries(), false), r.vector(KeyBias, r.keys(), false), r.vector(ValueBias, r.keys(), false)))
+}
+
+// qwen3 is llama with norms on each head of queries and keys, and rotation of
+// pairs that are half a head apart.
+func qwen3(r *reader) error {
+	r.spec.Rope.NeoX = true
+	if err := r.decoder(); err != nil {
 		return err
 	}
-	if err := r.ends(); err != nil {
-		return err
+	return r.layers(append(r.block(),
+		r.vector(QueryNorm, r.spec.HeadDim, false), r.vector(KeyNorm, r.spec.HeadDim, false)))
+}
+
+// decoder reads what all these architectures have in common, but for the
+// layers' tensors.
+func (r *reader) decoder() error {
+	for _, read := range []func() error{r.refuseVariants, r.attention, r.rope, r.ends} {
+		if err := read(); err != nil {
+			return err
+		}
 	}
-	m, s := r.spec.Info, r.spec
-	q, kv := m.Heads*s.HeadDim, m.KVHeads*s.HeadDim
-	wants := []want{
-		{role: AttnNorm, dims: []int{m.Width}},
-		{role: Query, dims: []int{m.Width, q}}, {role: QueryBias, dims: []int{q}, optional: true},
-		{role: Key, dims: []int{m.Width, kv}}, {role: KeyBias, dims: []int{kv}, optional: true},
-		{role: Value, dims: []int{m.Width, kv}}, {role: ValueBias, dims: []int{kv}, optional: true},
-		{role: AttnOut, dims: []int{q, m.Width}}, {role: AttnOutBias, dims: []int{m.Width}, optional: true},
-		{role: FFNNorm, dims: []int{m.Width}},
+	return nil
+}
+
+// block lists the tensors of a layer that all these architectures have.
+func (r *reader) block() []want {
+	m := r.spec.Info
+	return []want{
+		r.vector(AttnNorm, m.Width, false), r.vector(FFNNorm, m.Width, false),
+		{role: Query, dims: []int{m.Width, r.queries()}},
+		{role: Key, dims: []int{m.Width, r.keys()}},
+		{role: Value, dims: []int{m.Width, r.keys()}},
+		{role: AttnOut, dims: []int{r.queries(), m.Width}},
 		{role: Gate, dims: []int{m.Width, m.FeedForward}},
 		{role: Up, dims: []int{m.Width, m.FeedForward}},
 		{role: Down, dims: []int{m.FeedForward, m.Width}},
 	}
-	return r.layers(wants)
+}
+
+// queries is the number of values in a row of queries.
+func (r *reader) queries() int { return r.spec.Info.Heads * r.spec.HeadDim }
+
+// keys is the number of values in a row of keys, or of values.
+func (r *reader) keys() int { return r.spec.Info.KVHeads * r.spec.HeadDim }
+
+func (r *reader) vector(role Role, n int, optional bool) want {
+	return want{role: role, dims: []int{n}, optional: optional}
 }
 
 // refuseVariants refuses options that change a llama's arithmetic.

@@ -5,6 +5,7 @@
 package randmodel
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -14,13 +15,15 @@ import (
 	"hecate/internal/engine/gguf"
 )
 
-// Config is the shape of a model of the llama architecture.
+// Config is the shape of a model.
 type Config struct {
 	Name    string // general.name; default "random"
+	Arch    string // llama, qwen2 or qwen3; default llama
 	Layers  int
 	Width   int // a multiple of 32 (quantised kinds), of 256 (K kinds)
 	Heads   int
 	KVHeads int
+	HeadDim int       // of one head; 0: Width over Heads
 	Inner   int       // width of the feed-forward network, with the same multiples
 	Vocab   int       // at least 300
 	Context int       // in tokens
@@ -65,10 +68,11 @@ func WriteFile(path string, c Config) (err error) {
 
 // Write writes the model.
 func Write(w io.Writer, c Config) error {
-	if c.Name == "" {
-		c.Name = "random"
+	c.Name, c.Arch = cmp.Or(c.Name, "random"), cmp.Or(c.Arch, "llama")
+	if c.HeadDim == 0 && c.Heads > 0 && c.Width%c.Heads == 0 {
+		c.HeadDim = c.Width / c.Heads
 	}
-	if c.Layers < 1 || c.Heads < 1 || c.KVHeads < 1 || c.Width%c.Heads != 0 || c.Heads%c.KVHeads != 0 || c.Vocab < 300 {
+	if c.Layers < 1 || c.HeadDim < 1 || c.Heads < 1 || c.KVHeads < 1 || c.Heads%c.KVHeads != 0 || c.Vocab < 300 {
 		return fmt.Errorf("randmodel: impossible shape %+v", c)
 	}
 	return gguf.Write(w, c.metadata(), c.tensors())
@@ -76,21 +80,23 @@ func Write(w io.Writer, c Config) error {
 
 func (c Config) metadata() []gguf.Entry {
 	e := []gguf.Entry{
-		{Key: "general.architecture", Value: "llama"},
+		{Key: "general.architecture", Value: c.Arch},
 		{Key: "general.name", Value: c.Name},
 		{Key: "general.description", Value: "random weights, for tests and benchmarks only"},
-		{Key: "llama.block_count", Value: uint32(c.Layers)},
-		{Key: "llama.context_length", Value: uint32(c.Context)},
-		{Key: "llama.embedding_length", Value: uint32(c.Width)},
-		{Key: "llama.feed_forward_length", Value: uint32(c.Inner)},
-		{Key: "llama.attention.head_count", Value: uint32(c.Heads)},
-		{Key: "llama.attention.head_count_kv", Value: uint32(c.KVHeads)},
-		{Key: "llama.attention.layer_norm_rms_epsilon", Value: float32(1e-5)},
-		{Key: "llama.rope.dimension_count", Value: uint32(c.Width / c.Heads)},
-		{Key: "llama.vocab_size", Value: uint32(c.Vocab)},
+		{Key: c.Arch + ".block_count", Value: uint32(c.Layers)},
+		{Key: c.Arch + ".context_length", Value: uint32(c.Context)},
+		{Key: c.Arch + ".embedding_length", Value: uint32(c.Width)},
+		{Key: c.Arch + ".feed_forward_length", Value: uint32(c.Inner)},
+		{Key: c.Arch + ".attention.head_count", Value: uint32(c.Heads)},
+		{Key: c.Arch + ".attention.head_count_kv", Value: uint32(c.KVHeads)},
+		{Key: c.Arch + ".attention.layer_norm_rms_epsilon", Value: float32(1e-5)},
+		{Key: c.Arch + ".rope.dimension_count", Value: uint32(c.HeadDim)},
+		{Key: c.Arch + ".attention.key_length", Value: uint32(c.HeadDim)},
+		{Key: c.Arch + ".attention.value_length", Value: uint32(c.HeadDim)},
+		{Key: c.Arch + ".vocab_size", Value: uint32(c.Vocab)},
 	}
 	if c.RopeBase != 0 {
-		e = append(e, gguf.Entry{Key: "llama.rope.freq_base", Value: c.RopeBase})
+		e = append(e, gguf.Entry{Key: c.Arch + ".rope.freq_base", Value: c.RopeBase})
 	}
 	return append(e, vocabulary(c.Vocab)...)
 }
@@ -134,7 +140,7 @@ func word(n int) string {
 }
 
 func (c Config) tensors() []gguf.Item {
-	head := int64(c.Width / c.Heads)
+	head := int64(c.HeadDim)
 	w, ff, v := int64(c.Width), int64(c.Inner), int64(c.Vocab)
 	q, kv := head*int64(c.Heads), head*int64(c.KVHeads)
 	g := &generator{kind: c.Kind, seed: c.Seed}
@@ -154,6 +160,12 @@ func (c Config) tensors() []gguf.Item {
 			g.matrix(p+"ffn_gate.weight", w, ff),
 			g.matrix(p+"ffn_up.weight", w, ff),
 			g.matrix(p+"ffn_down.weight", ff, w))
+		switch c.Arch {
+		case "qwen2":
+			items = append(items, g.vector(p+"attn_q.bias", q, -0.5, 0.5), g.vector(p+"attn_k.bias", kv, -0.5, 0.5), g.vector(p+"attn_v.bias", kv, -0.5, 0.5))
+		case "qwen3":
+			items = append(items, g.vector(p+"attn_q_norm.weight", head, 0.5, 1.5), g.vector(p+"attn_k_norm.weight", head, 0.5, 1.5))
+		}
 	}
 	items = append(items, g.vector("output_norm.weight", w, 0.5, 1.5))
 	if !c.Tied {

@@ -1,0 +1,73 @@
+package dispatch
+
+import (
+	"testing"
+	"time"
+)
+
+// Each report is compared with our own leases at that moment.
+func TestRoom(t *testing.T) {
+	at := func(ms int) time.Time { return time.Unix(1000, 0).Add(time.Duration(ms) * time.Millisecond) }
+	for _, c := range []struct {
+		name string
+		do   func(r *room)
+		now  int
+		want int
+	}{
+		{"nothing said", func(r *room) {}, 0, 0},
+		{"empty", func(r *room) { r.report(100, 100, at(0)) }, 0, 100},
+		{"ours, not in the report yet", func(r *room) { r.report(100, 100, at(0)); r.take(30) }, 0, 70},
+		{"ours, in the report", func(r *room) { r.take(30); r.report(100, 70, at(0)) }, 0, 70},
+		{"ours and others'", func(r *room) { r.take(30); r.report(100, 50, at(0)) }, 0, 50},
+		{"others' alone", func(r *room) { r.report(100, 80, at(0)) }, 0, 80},
+		{"given back since", func(r *room) { r.take(30); r.report(100, 70, at(0)); r.give(30, at(10)) }, 10, 100},
+		{"given back, the report still counts it", func(r *room) { r.take(30); r.give(30, at(0)); r.report(100, 70, at(100)) }, 100, 100},
+		{"given back, the node keeps it", func(r *room) { r.take(30); r.give(30, at(0)); r.report(100, 70, at(500)) }, 500, 70},
+		{"and gives it up", func(r *room) {
+			r.take(30)
+			r.give(30, at(0))
+			r.report(100, 70, at(500))
+			r.report(100, 100, at(600))
+		}, 600, 100},
+		{"a report that makes no sense", func(r *room) { r.report(100, 200, at(0)) }, 0, 100},
+		{"oversold", func(r *room) { r.report(100, 100, at(0)); r.take(130) }, 0, 0},
+		{"a smaller cache after a restart", func(r *room) { r.take(80); r.report(50, 50, at(0)) }, 0, 0},
+		{"refused", func(r *room) { r.report(100, 100, at(0)); r.refuse(60, at(0)) }, 19, 59},
+		{"refused a moment ago", func(r *room) { r.report(100, 100, at(0)); r.refuse(60, at(0)) }, 20, 100},
+		{"refused twice at once", func(r *room) { r.report(100, 100, at(0)); r.refuse(60, at(0)); r.refuse(40, at(5)) }, 24, 39},
+		{"refused again: for longer", func(r *room) { r.report(100, 100, at(0)); r.refuse(60, at(0)); r.refuse(60, at(30)) }, 69, 59},
+		{"refused again much later", func(r *room) { r.report(100, 100, at(0)); r.refuse(60, at(0)); r.refuse(60, at(3000)) }, 3020, 100},
+	} {
+		var r room
+		c.do(&r)
+		if got := r.free(at(c.now)); got != c.want {
+			t.Errorf("%s: %d cells free, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+func TestRefusalsGetLongerUpToABound(t *testing.T) {
+	var r room
+	now := time.Unix(1000, 0)
+	want := leastPause
+	for range 12 {
+		if got := r.refuse(10, now); got != want {
+			t.Errorf("asked again after %s, want %s", got, want)
+		}
+		now = now.Add(want + 1)
+		want = min(2*want, mostPause)
+	}
+}
+
+func TestEndedLeasesAreForgotten(t *testing.T) {
+	var r room
+	now := time.Unix(1000, 0)
+	for range 10000 {
+		r.take(1)
+		r.give(1, now)
+		now = now.Add(time.Millisecond)
+	}
+	if len(r.ended) > 501 || cap(r.ended) > 2000 {
+		t.Errorf("%d ended leases kept, room for %d", len(r.ended), cap(r.ended))
+	}
+}

@@ -117,6 +117,24 @@ func TestDecodeRefusesWhatItDoesNotKnow(t *testing.T) {
 	}
 }
 
+func TestAFaultInANumberIsNoDeath(t *testing.T) {
+	h := someHealth("mini")
+	h.FreeCells, h.LastLatencyMS = -1, math.NaN()
+	if _, err := Encode(h); err == nil {
+		t.Fatal("the report is not faulty")
+	}
+	if _, err := Encode(h.essence()); err != nil || len(h.essence().Held) != 1 {
+		t.Errorf("its essence: %v", err)
+	}
+	h.Held[0].Layers.First = -1
+	if _, err := Encode(h.essence()); err == nil {
+		t.Error("a range that is none was accepted")
+	}
+	if _, err := Encode(h.existence()); err != nil {
+		t.Errorf("its existence: %v", err)
+	}
+}
+
 func TestNames(t *testing.T) {
 	for _, name := range []string{"a", "mini", "mini.lan", "9", "a_b-c.d", strings.Repeat("x", 63)} {
 		if err := ValidateNodeName(name); err != nil {

@@ -106,6 +106,23 @@ func (h *Health) Validate() error {
 	return f.join()
 }
 
+// existence is the report without anything that could be wrong with it: a
+// fault in a number must not look like a death.
+func (h *Health) existence() *Health {
+	return &Health{
+		Node: h.Node, Incarnation: h.Incarnation, Instance: h.Instance, Sequence: h.Sequence, PID: h.PID, Leaving: h.Leaving,
+		State: swarm.NodeState{ID: h.Node},
+	}
+}
+
+// essence is existence, and what is held.
+func (h *Health) essence() *Health {
+	e := h.existence()
+	e.Held, e.Loading, e.Paused, e.PlanGeneration = h.Held, h.Loading, h.Paused, h.PlanGeneration
+	e.State.Served, e.State.Fragments = h.State.Served, h.State.Fragments
+	return e
+}
+
 func validateFragment(model string, r swarm.LayerRange) error {
 	if err := ValidateModelName(model); err != nil {
 		return err

@@ -132,6 +132,12 @@ func (r *Reporter) publish(bus Bus, leaving bool) {
 	h.Sequence, h.PID, h.Leaving = r.sequence.Add(1), r.who.PID, leaving
 	h.State.ID = r.cfg.Node
 	data, err := Encode(h)
+	if err != nil {
+		r.cfg.Log.Error("the health report is faulty and was shortened", "node", r.cfg.Node, "error", err)
+		if data, err = Encode(h.essence()); err != nil {
+			data, err = Encode(h.existence())
+		}
+	}
 	if err == nil {
 		err = bus.Publish(HealthSubject(r.cfg.Node), data)
 	}

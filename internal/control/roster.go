@@ -113,6 +113,10 @@ type Roster struct {
 	// grace is the end of the window that everyone was given because the
 	// observer itself had stood still: resets before it may be our own fault.
 	grace time.Time
+	// due is when the next silence may mean something: never later than the
+	// earliest deadline of a living member, often earlier. It spares a sweep
+	// over a thousand members for each report.
+	due time.Time
 	// known is set once the store's records are complete: until then a report
 	// of an unknown node is kept, afterwards it is a ghost's.
 	known bool
@@ -194,7 +198,16 @@ func (r *Roster) Tick(now time.Time) []Event {
 		r.Excuse(now)
 	}
 	r.lastTick = now
+	if now.Before(r.due) {
+		return nil
+	}
+	return r.sweep(now)
+}
+
+// sweep looks at everybody's silence, and at when to look again.
+func (r *Roster) sweep(now time.Time) []Event {
 	var events []Event
+	r.due = now.Add(r.live.Suspect)
 	for _, id := range slices.Sorted(maps.Keys(r.members)) {
 		m := r.members[id]
 		switch silence := now.Sub(m.Heard); {
@@ -203,8 +216,22 @@ func (r *Roster) Tick(now time.Time) []Event {
 		case m.Status == StatusAlive && silence >= r.live.Suspect:
 			events = append(events, r.suspect(now, m)...)
 		}
+		if m.Status.Living() {
+			r.watch(m)
+		}
 	}
 	return events
+}
+
+// watch sees to it that a living member's silence is noticed in time.
+func (r *Roster) watch(m *Member) {
+	deadline := m.Heard.Add(r.live.Dead)
+	if m.Status == StatusAlive {
+		deadline = m.Heard.Add(r.live.Suspect)
+	}
+	if deadline.Before(r.due) {
+		r.due = deadline
+	}
 }
 
 // Excuse gives every living node one fresh window, because the observer stood
@@ -229,17 +256,8 @@ func (r *Roster) Deaf(now time.Time) {
 // Next is when the roster must see the clock again at the latest.
 func (r *Roster) Next(now time.Time) time.Time {
 	next := now.Add(r.live.tickEvery())
-	for _, m := range r.members {
-		if !m.Status.Living() {
-			continue
-		}
-		due := m.Heard.Add(r.live.Dead)
-		if m.Status == StatusAlive {
-			due = m.Heard.Add(r.live.Suspect)
-		}
-		if due.Before(next) {
-			next = due
-		}
+	if r.due.Before(next) {
+		return r.due
 	}
 	return next
 }
@@ -311,6 +329,7 @@ func (r *Roster) revive(now time.Time, m *Member) []Event {
 		return nil
 	}
 	r.enter(now, m, StatusAlive)
+	r.watch(m)
 	switch was {
 	case StatusUnheard, StatusLeft:
 		return []Event{Joined{Node: m.ID, Incarnation: m.incarnation()}}

@@ -226,3 +226,25 @@ func TestTheRosterWantsTheClockWhenSomethingIsDue(t *testing.T) {
 		t.Errorf("dead after %s, want exactly 2.4s", now.Sub(start))
 	}
 }
+
+// BenchmarkHear is what one report costs in a swarm of a thousand.
+func BenchmarkHear(b *testing.B) {
+	r := NewRoster(Liveness{})
+	const nodes = 1000
+	now := time.Unix(0, 0)
+	reports := make([]*Health, nodes)
+	for i := range reports {
+		id := fmt.Sprintf("n%04d", i)
+		r.Enrolled(now, &NodeRecord{ID: id, Incarnation: 1, Desired: DesiredActive})
+		reports[i] = &Health{Node: id, Incarnation: 1}
+	}
+	r.Complete(now)
+	var n uint64
+	for b.Loop() {
+		h := *reports[n%nodes]
+		n++
+		h.Sequence = n
+		now = now.Add(time.Second / nodes)
+		r.Hear(now, &h)
+	}
+}

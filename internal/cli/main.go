@@ -51,6 +51,7 @@ type root struct {
 	SwarmSim swarmSimCmd `cmd:"" name:"swarm-sim" help:"Run a swarm's whole life cycle in memory."`
 	Sim      simCmd      `cmd:"" help:"Simulate a whole swarm under load, one routing policy beside the other."`
 
+	Chaos   chaosCmd   `cmd:"" help:"Rehearse failures: arm one in a node, or stand between two programs as a bad network."`
 	Version versionCmd `cmd:"" help:"Print the version and the kernels in this binary."`
 }
 

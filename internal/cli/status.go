@@ -14,10 +14,14 @@ import (
 type statusCmd struct {
 	where
 	JSON bool `help:"Print the whole document as JSON."`
+	Pool bool `help:"Show the data plane: connections by node, floors, generation, losses."`
 }
 
 // Run prints the swarm once; it fails when the swarm does not serve.
 func (s *statusCmd) Run(ctx context.Context, c console) error {
+	if s.Pool {
+		return s.pool(ctx, c)
+	}
 	var st report.Status
 	if err := s.get(ctx, "/v1/swarm", &st); err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync/atomic"
+	"time"
 
 	"hecate/internal/gateway/answer"
 	"hecate/internal/gateway/openai"
@@ -21,14 +22,18 @@ type piece struct {
 
 // choice is one of a request's alternatives while it is generated.
 type choice struct {
-	index    int
-	answer   atomic.Pointer[answer.Answer] // replaced once, when a second try was faster
-	spoke    bool
-	speaker  Speaker
-	text     Text
-	left     int           // tokens that may still be generated
-	held     []stage.Token // tokens whose text is not certain yet
-	produced int           // tokens so far, without the one that only ends the turn
+	index   int
+	answer  atomic.Pointer[answer.Answer] // replaced once, when a second try was faster
+	spoke   bool
+	speaker Speaker
+	text    Text
+	left    int           // tokens that may still be generated
+	held    []stage.Token // tokens whose text is not certain yet
+	began   time.Time
+	first   time.Duration // until the first token
+	told    func(*choice) // told at the end of a whole choice
+
+	produced int // tokens so far, without the one that only ends the turn
 }
 
 // next generates until some text is certain or the choice ends.
@@ -66,10 +71,12 @@ func (c *choice) token() (stage.Token, error) {
 	c.spoke = true
 	a, token, err := c.answer.Load().First()
 	c.answer.Store(a)
+	c.first = time.Since(c.began)
 	return token, err
 }
 
 func (c *choice) finish(text, reason string) piece {
+	c.told(c)
 	return piece{choice: c.index, text: text, tokens: c.held, finish: reason}
 }
 

@@ -19,6 +19,7 @@ import (
 	"hecate/internal/gateway/admission"
 	"hecate/internal/gateway/answer"
 	"hecate/internal/gateway/dispatch"
+	"hecate/internal/metrics"
 	"hecate/pool"
 )
 
@@ -49,6 +50,7 @@ type Gateway struct {
 	admission *admission.Admission
 	runner    *answer.Runner
 	chaos     armory
+	metrics   *metrics.Metrics
 	mux       http.Handler
 	settling  sync.WaitGroup // generations whose clients have all they asked for
 	plan      atomic.Pointer[control.PlanDocument]
@@ -74,6 +76,7 @@ func New(cfg Config) *Gateway {
 		Router: g.admission, Opener: opener{cfg.Pool}, Budget: answer.NewBudget(cfg.Memory),
 		Limits: cfg.Limits, Poison: &answer.Poison{}, Events: g.witness, Log: cfg.Log,
 	}
+	g.metrics = metrics.New(metrics.Sources{Swarm: g.Status, Pool: cfg.Pool.Snapshot})
 	g.mux = &guard{hosts: lower(cfg.AllowHosts), next: g.routes()}
 	return g
 }
@@ -99,6 +102,7 @@ func (g *Gateway) routes() http.Handler {
 	mux.HandleFunc("GET /v1/swarm/explain", g.look(g.explain))
 	mux.HandleFunc("GET /v1/pool", g.look(g.showPool))
 	mux.HandleFunc("POST /v1/swarm/chaos/arm", g.look(g.armChaos))
+	mux.Handle("GET /metrics", g.metrics.Handler())
 	mux.HandleFunc("GET /healthz", g.look(g.healthz))
 	mux.HandleFunc("GET /readyz", g.look(g.readyz))
 	mux.HandleFunc("/", g.look(elsewhere(mux)))
@@ -111,6 +115,7 @@ func (g *Gateway) witness(e answer.Event) {
 		g.counts.lost.Add(1)
 		return
 	}
+	g.metrics.Answers.Rescued(string(e.Rescue), e.Gap)
 	g.counts.mu.Lock()
 	defer g.counts.mu.Unlock()
 	g.counts.rescues[e.Rescue]++

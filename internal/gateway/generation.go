@@ -49,7 +49,7 @@ func (g *Gateway) begin(ctx context.Context, w wish) (*generation, error) {
 	if fault != nil {
 		return nil, fault
 	}
-	request := ctx
+	request, began := ctx, time.Now()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(request))
 	gen := &generation{
 		id: w.id, created: time.Now(), model: w.model, prompt: w.prompt, pieces: make(chan piece, len(w.params)),
@@ -64,7 +64,7 @@ func (g *Gateway) begin(ctx context.Context, w wish) (*generation, error) {
 			gen.close()
 			return nil, err
 		}
-		c := &choice{index: i, text: w.model.Text, speaker: speakers[i], left: limit}
+		c := &choice{index: i, text: w.model.Text, speaker: speakers[i], left: limit, began: began, told: g.measure(w.model.Record.ID)}
 		c.answer.Store(a)
 		gen.choices = append(gen.choices, c)
 	}
@@ -72,6 +72,14 @@ func (g *Gateway) begin(ctx context.Context, w wish) (*generation, error) {
 		gen.wg.Go(func() { c.run(ctx, gen.pieces) })
 	}
 	return gen, nil
+}
+
+// measure tells the histograms of a whole choice.
+func (g *Gateway) measure(model string) func(*choice) {
+	return func(c *choice) {
+		g.metrics.Answers.First(model, c.first)
+		g.metrics.Answers.Finished(model, time.Since(c.began), c.first, c.produced)
+	}
 }
 
 // speakers gives each choice a voice of its own.

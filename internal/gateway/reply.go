@@ -109,7 +109,7 @@ func (g *Gateway) replyStream(w http.ResponseWriter, r *http.Request, gen *gener
 			return err
 		}
 	}
-	s.done()
+	s.done(gen.hecate().Rescues)
 	return nil
 }
 

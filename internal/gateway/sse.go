@@ -3,6 +3,7 @@ package gateway
 import (
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"time"
 
 	"hecate/internal/gateway/openai"
@@ -38,6 +39,7 @@ func (s *stream) start() {
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-cache, no-transform")
 	h.Set("X-Accel-Buffering", "no")
+	h.Set("Trailer", "X-Hecate-Rescues") // failures may come after the headers
 	s.head(h)
 	s.w.WriteHeader(http.StatusOK)
 }
@@ -80,5 +82,8 @@ func (s *stream) fail(e *openai.Error) {
 	panic(http.ErrAbortHandler)
 }
 
-// done ends a whole stream.
-func (s *stream) done() { _ = s.raw([]byte("[DONE]")) }
+// done ends a whole stream, and tells how many failures it survived.
+func (s *stream) done(rescues int) {
+	s.w.Header().Set("X-Hecate-Rescues", strconv.Itoa(rescues))
+	_ = s.raw([]byte("[DONE]"))
+}

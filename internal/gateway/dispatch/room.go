@@ -11,6 +11,8 @@ const (
 	// milliseconds, a cache in pieces heals only as answers end.
 	leastPause = 20 * time.Millisecond
 	mostPause  = time.Second
+	// soonAfter a pause another refusal still has the same cause.
+	soonAfter = 100 * time.Millisecond
 )
 
 // room is what this gateway knows of one node's KV cells.
@@ -66,10 +68,10 @@ func (r *room) forget(now time.Time) {
 }
 
 // refuse notes that the node had no run of so many cells, and says for how long
-// it is not to be asked again: the longer the more often it refuses.
+// it is not to be asked again: the longer the more often in a row it refuses.
 func (r *room) refuse(cells int, now time.Time) time.Duration {
 	switch {
-	case now.After(r.until.Add(mostPause)):
+	case now.After(r.until.Add(soonAfter)):
 		r.refused, r.pause = cells, leastPause
 	case now.After(r.until):
 		r.refused, r.pause = cells, min(2*r.pause, mostPause)

@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+
+	"hecate/internal/gateway"
+	"hecate/pool/faultproxy"
+)
+
+type chaosCmd struct {
+	Arm   chaosArmCmd   `cmd:"" help:"For the next request: the node of a stage fails just before it computes a token."`
+	Proxy chaosProxyCmd `cmd:"" help:"A TCP proxy that delays, loses, falls silent, resets and refuses on command."`
+}
+
+type chaosArmCmd struct {
+	where
+	Model   string `help:"Only for requests to this model." placeholder:"ID"`
+	Stage   int    `help:"Stage of the route, 0 is the first." required:""`
+	AtToken int    `help:"Generated token before which it fails, 0 is the first." required:""`
+	Action  string `help:"kill (the process dies), stop (it freezes) or drop (its packets vanish)." enum:"kill,stop,drop" default:"kill"`
+}
+
+// Run arms one failure. The swarm must have been started with --allow-chaos.
+func (a *chaosArmCmd) Run(ctx context.Context, c console) error {
+	resp, err := a.call(ctx, http.MethodPost, "/v1/swarm/chaos/arm", gateway.ChaosOrder{Model: a.Model, Stage: a.Stage, AtToken: a.AtToken, Action: a.Action})
+	if err != nil {
+		return err
+	}
+	_ = resp.Body.Close()
+	fmt.Fprintf(c.out, "armed: in the next request the node of stage %d will %s before token %d\n", a.Stage, a.Action, a.AtToken)
+	return nil
+}
+
+type chaosProxyCmd struct {
+	Target string `arg:"" help:"Where connections go, host:port."`
+	Listen string `help:"Where they come from." default:"127.0.0.1:0"`
+	Script string `help:"File of commands, one a line; without it commands are read from standard input." type:"existingfile" placeholder:"FILE"`
+	Seed   uint64 `help:"Of jitter and loss." default:"1"`
+}
+
+// Help lists the commands.
+func (*chaosProxyCmd) Help() string {
+	return `Commands, each of the first five for one way when "up" or "down" ends the line:
+  pass   delay 200ms [jitter 50ms]   loss 0.05   throttle 64KiB   drop
+  half-close up|down   reset   refuse   accept   wait 2s (in scripts)`
+}
+
+// Run proxies until it is told to stop, or its script ends.
+func (p *chaosProxyCmd) Run(ctx context.Context, c console) error {
+	proxy, err := faultproxy.Listen(p.Listen, p.Target, faultproxy.Options{Seed: p.Seed})
+	if err != nil {
+		return fmt.Errorf("listen on %s: %w", p.Listen, err)
+	}
+	defer proxy.Close()
+	fmt.Fprintf(c.out, "proxy %s -> %s\n", proxy.Addr(), p.Target)
+	if p.Script != "" {
+		return p.script(ctx, c, proxy)
+	}
+	go p.follow(ctx, c, proxy)
+	<-ctx.Done()
+	return nil
+}
+
+func (p *chaosProxyCmd) script(ctx context.Context, c console, proxy *faultproxy.Proxy) error {
+	f, err := os.Open(p.Script)
+	if err != nil {
+		return usage("read the script: %w", err)
+	}
+	defer f.Close()
+	commands, err := faultproxy.ParseScript(f)
+	if err != nil {
+		return usage("%s: %w", p.Script, err)
+	}
+	err = proxy.Run(ctx, commands, func(cmd faultproxy.Command) { fmt.Fprintln(c.out, cmd) })
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// follow obeys lines of standard input; a bad one is said and skipped.
+func (p *chaosProxyCmd) follow(ctx context.Context, c console, proxy *faultproxy.Proxy) {
+	lines := bufio.NewScanner(c.in)
+	for lines.Scan() {
+		if lines.Text() == "" {
+			continue
+		}
+		cmd, err := faultproxy.ParseCommand(lines.Text())
+		if err == nil {
+			err = proxy.Do(ctx, cmd)
+		}
+		if err != nil {
+			fmt.Fprintf(c.err, "hecate: %v\n", err)
+			continue
+		}
+		fmt.Fprintln(c.out, cmd)
+	}
+}

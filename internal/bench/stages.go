@@ -62,17 +62,21 @@ type StagesResult struct {
 
 // Decoding is what one contestant did.
 type Decoding struct {
-	Route    string    `json:"route"`
-	One      float64   `json:"one_stream"` // median over the rounds
-	Many     float64   `json:"parallel"`   // all streams together, likewise
-	Rounds   []float64 `json:"one_stream_rounds"`
-	Parallel []float64 `json:"parallel_rounds"`
+	Route string `json:"route"`
+	One   Series `json:"one_stream"` // three for each of the parallel ones
+	Many  Series `json:"parallel_streams"`
+}
 
-	// Processor time per token of all processes together, prompts included: it
-	// tells more than rates do on a machine with other work. 0: unknown.
-	CPUOne    time.Duration `json:"cpu_per_token_one_stream_ns"`
-	CPUMany   time.Duration `json:"cpu_per_token_parallel_ns"`
-	cpuRounds [2][]float64
+// Series is one thing measured in every round.
+type Series struct {
+	Rate   float64   `json:"tokens_per_s"` // all streams together; the median over the rounds
+	Rounds []float64 `json:"rounds"`
+
+	// CPU is the processor time per token of all processes together, prompts
+	// included, likewise: it tells more than a rate does on a machine with other
+	// work. 0: the system does not say.
+	CPU       time.Duration `json:"cpu_per_token_ns"`
+	cpuRounds []float64     // seconds
 }
 
 // Hops are times per token, medians over the rounds; noise can make one negative.
@@ -185,33 +189,42 @@ func prompts(s *subject, n int, seed uint64) [][]int32 {
 	return out
 }
 
-// round lets every contestant decode the same prompts, alone and in parallel. The
-// one who begins is another one each time.
+// singles is how often a round measures one stream: it takes a fraction of the
+// time that several take.
+const singles = 3
+
+// round lets every contestant decode the same prompts, one stream and several.
+// They take turns as often as they can, and the one who begins is another one
+// each time: what disturbs the machine for a moment shall disturb them all.
 func round(ctx context.Context, s *subject, o StagesOptions, field []contestant, n int) error {
-	for i := range field {
-		c := field[(i+n)%len(field)]
-		o.Progress(fmt.Sprintf("round %d: %s", n+1, c.name))
-		if err := c.measure(ctx, prompts(s, 1, uint64(n)), o.Tokens, &c.into.Rounds, &c.into.cpuRounds[0]); err != nil {
-			return fmt.Errorf("%s: %w", c.name, err)
+	turn := func(i, streams int, into func(*Decoding) *Series) error {
+		for k := range field {
+			c := field[(k+i)%len(field)]
+			o.Progress(fmt.Sprintf("round %d, streams: %d, %s", n+1, streams, c.name))
+			if err := c.measure(ctx, prompts(s, streams, uint64(i)), o.Tokens, into(c.into)); err != nil {
+				return fmt.Errorf("%s, streams: %d: %w", c.name, streams, err)
+			}
 		}
-		if err := c.measure(ctx, prompts(s, o.Streams, uint64(n)), o.Tokens, &c.into.Parallel, &c.into.cpuRounds[1]); err != nil {
-			return fmt.Errorf("%s, %d streams: %w", c.name, o.Streams, err)
+		return nil
+	}
+	for i := range singles {
+		if err := turn(n*singles+i, 1, func(d *Decoding) *Series { return &d.One }); err != nil {
+			return err
 		}
 	}
-	return nil
+	return turn(n, o.Streams, func(d *Decoding) *Series { return &d.Many })
 }
 
-// measure decodes once and adds the rate, and the seconds of processor time per
-// token.
-func (c contestant) measure(ctx context.Context, prompts [][]int32, tokens int, rates, cpu *[]float64) error {
+// measure decodes once and adds the rate and the processor time per token.
+func (c contestant) measure(ctx context.Context, prompts [][]int32, tokens int, into *Series) error {
 	pids := c.processes()
 	before := cpuTime(pids)
 	lines, err := c.decode(ctx, prompts, tokens)
 	if err != nil {
 		return err
 	}
-	*rates = append(*rates, rate(lines))
-	*cpu = append(*cpu, (cpuTime(pids)-before).Seconds()/float64(tokens*len(prompts)))
+	into.Rounds = append(into.Rounds, rate(lines))
+	into.cpuRounds = append(into.cpuRounds, (cpuTime(pids)-before).Seconds()/float64(tokens*len(prompts)))
 	return nil
 }
 

@@ -3,6 +3,7 @@ package bench
 import (
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"hecate/internal/bench/measure"
@@ -11,20 +12,33 @@ import (
 // conclude computes medians, hops and marks from the rounds.
 func (r *StagesResult) conclude() {
 	for _, d := range []*Decoding{&r.Alone, &r.OneStage, &r.TwoStages} {
-		d.One, d.Many = measure.Median(d.Rounds), measure.Median(d.Parallel)
-		d.CPUOne, d.CPUMany = inSeconds(measure.Median(d.cpuRounds[0])), inSeconds(measure.Median(d.cpuRounds[1]))
+		d.One.conclude()
+		d.Many.conclude()
 	}
-	r.Hops.First = dearer(r.OneStage.Rounds, r.Alone.Rounds)
-	r.Hops.Further = dearer(r.TwoStages.Rounds, r.OneStage.Rounds)
-	noise := measure.NoiseOf("the engine alone", r.Alone.Rounds)
+	r.Hops.First = dearer(r.OneStage.One.Rounds, r.Alone.One.Rounds)
+	r.Hops.Further = dearer(r.TwoStages.One.Rounds, r.OneStage.One.Rounds)
+	noise := measure.NoiseOf("the engine alone", r.Alone.One.Rounds)
 	parallel := fmt.Sprintf("%d parallel streams / 1, ", r.Streams)
 	marks := []measure.Mark{
-		ratio("decode, one stage / engine alone", r.OneStage.Rounds, r.Alone.Rounds, new(0.95), new(0.97)),
-		ratio("decode, two stages / engine alone", r.TwoStages.Rounds, r.Alone.Rounds, new(0.85), new(0.92)),
-		ratio(parallel+"one stage", r.OneStage.Parallel, r.OneStage.Rounds, new(1.8), nil),
-		ratio(parallel+"two stages", r.TwoStages.Parallel, r.TwoStages.Rounds, new(1.8), nil),
+		ratio("decode, one stage / engine alone", r.OneStage.One.Rounds, r.Alone.One.Rounds, new(0.95), new(0.97)),
+		ratio("decode, two stages / engine alone", r.TwoStages.One.Rounds, r.Alone.One.Rounds, new(0.85), new(0.92)),
+		r.OneStage.speedup(parallel+"one stage", new(1.8)),
+		r.TwoStages.speedup(parallel+"two stages", new(1.8)),
 	}
 	r.Judgement = measure.Judged(marks, &noise)
+}
+
+func (s *Series) conclude() {
+	s.Rate, s.CPU = measure.Median(s.Rounds), inSeconds(measure.Median(s.cpuRounds))
+}
+
+// speedup is what parallel streams gain over one of the same round.
+func (d Decoding) speedup(name string, floor *float64) measure.Mark {
+	var alone []float64
+	for part := range slices.Chunk(d.One.Rounds, singles) {
+		alone = append(alone, measure.Median(part))
+	}
+	return ratio(name, d.Many.Rounds, alone, floor, nil)
 }
 
 // ratio is the median of the rounds' own ratios.
@@ -48,14 +62,14 @@ func inSeconds(s float64) time.Duration { return time.Duration(s * float64(time.
 
 // Print writes the result for people.
 func (r *StagesResult) Print(w io.Writer) error {
-	fmt.Fprintf(w, "%s\n%s, answers of %d tokens, %d rounds in %s\n\n", r.Machine, r.Model, r.Tokens, len(r.Alone.Rounds), r.Took.Round(time.Second))
+	fmt.Fprintf(w, "%s\n%s, answers of %d tokens, %d rounds in %s\n\n", r.Machine, r.Model, r.Tokens, len(r.Alone.Many.Rounds), r.Took.Round(time.Second))
 	t := measure.NewTable("tokens per second", "1 stream", fmt.Sprintf("%d streams", r.Streams), "many / 1", "CPU per token", "of many")
 	for _, c := range []struct {
 		name string
 		d    Decoding
 	}{{"engine alone", r.Alone}, {"through one stage", r.OneStage}, {"through two stages", r.TwoStages}} {
-		t.Row(c.name, fmt.Sprintf("%.1f", c.d.One), fmt.Sprintf("%.1f", c.d.Many),
-			fmt.Sprintf("%.2f", measure.Median(measure.Quotients(c.d.Parallel, c.d.Rounds))), short(c.d.CPUOne), short(c.d.CPUMany))
+		t.Row(c.name, fmt.Sprintf("%.1f", c.d.One.Rate), fmt.Sprintf("%.1f", c.d.Many.Rate),
+			fmt.Sprintf("%.2f", c.d.speedup("", nil).Value), short(c.d.One.CPU), short(c.d.Many.CPU))
 	}
 	if err := t.Print(w); err != nil {
 		return err

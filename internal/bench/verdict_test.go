@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,10 +16,10 @@ import (
 
 func stagesResult(alone, one, two []float64, many float64) *StagesResult {
 	r := &StagesResult{Streams: 8}
-	r.Alone.Rounds, r.OneStage.Rounds, r.TwoStages.Rounds = alone, one, two
+	r.Alone.One.Rounds, r.OneStage.One.Rounds, r.TwoStages.One.Rounds = alone, one, two
 	for _, d := range []*Decoding{&r.Alone, &r.OneStage, &r.TwoStages} {
-		for _, v := range d.Rounds {
-			d.Parallel = append(d.Parallel, many*v)
+		for part := range slices.Chunk(d.One.Rounds, singles) {
+			d.Many.Rounds = append(d.Many.Rounds, many*measure.Median(part))
 		}
 	}
 	r.conclude()
@@ -123,7 +124,9 @@ func TestResultsArePrintedAndEncoded(t *testing.T) {
 	}
 	var back struct {
 		OneStage struct {
-			One float64 `json:"one_stream"`
+			One struct {
+				Rate float64 `json:"tokens_per_s"`
+			} `json:"one_stream"`
 		} `json:"one_stage"`
 		Verdicts []string
 	}
@@ -131,7 +134,7 @@ func TestResultsArePrintedAndEncoded(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal(b, &back)
 	}
-	if err != nil || back.OneStage.One != 96 || len(back.Verdicts) != 4 {
+	if err != nil || back.OneStage.One.Rate != 96 || len(back.Verdicts) != 4 {
 		t.Errorf("%s: %v", b, err)
 	}
 }

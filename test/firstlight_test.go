@@ -417,6 +417,9 @@ func TestANodeMayDieBeforeTheFirstToken(t *testing.T) {
 	want := s.Ask(harness.Story, map[string]any{"max_tokens": 40}).Text()
 	for _, n := range s.Status().Nodes {
 		pid := s.Signal(n.ID, syscall.SIGKILL)
+		if !s.Status().Models[0].Ready {
+			t.Errorf("%s is dead and the model is not ready, though every layer has a holder", n.ID)
+		}
 		if got := s.Ask(harness.Story, map[string]any{"max_tokens": 40}).Text(); got != want {
 			t.Errorf("%s killed before the request: %q, want %q", n.ID, got, want)
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -78,7 +79,24 @@ func (g *Gateway) missing(m *Model) string {
 		}
 		reasons = append(reasons, fmt.Sprintf("copy %d waits for %s", p.ID, why))
 	}
+	if g.assembles(m, view) {
+		return "" // no copy is whole, but a chain across them is
+	}
 	return strings.Join(reasons, "; ")
+}
+
+// assembles says that every layer of the model has a holder that can be reached.
+func (g *Gateway) assembles(m *Model, view *control.View) bool {
+	covered := make([]bool, m.Record.Spec.Layers)
+	for id, state := range view.Nodes {
+		if state.Dead || !g.cfg.Pool.Ready(id).Ready {
+			continue
+		}
+		for layer := range covered {
+			covered[layer] = covered[layer] || state.HoldsLayer(m.Record.ID, "", layer)
+		}
+	}
+	return !slices.Contains(covered, false)
 }
 
 func unplaced(p *swarm.Plan, model string) string {

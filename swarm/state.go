@@ -13,8 +13,12 @@ type State struct {
 }
 
 // StateFromPlan returns the plan with cold telemetry: every node alive,
-// unmeasured, and holding what the plan gives it.
+// unmeasured, and holding what the plan gives it. Without a plan (nil) there
+// are no nodes.
 func StateFromPlan(plan *Plan) State {
+	if plan == nil {
+		return State{Nodes: map[string]NodeState{}}
+	}
 	nodes := make(map[string]NodeState, len(plan.Nodes))
 	for _, n := range plan.Nodes {
 		state := NodeState{ID: n.Profile.ID}

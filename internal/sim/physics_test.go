@@ -99,3 +99,25 @@ func TestCapacity(t *testing.T) {
 		}
 	}
 }
+
+// Loads are averaged over the watched time only.
+func TestWatch(t *testing.T) {
+	// Busy from 0 to 1 s with one session on two slots.
+	s := Scenario{Plan: whole(10, 1), Hardware: exact(), Arrivals: []Arrival{at(0, 1, 100), at(3000, 1, 1)}}
+	for _, c := range []struct{ from, to, load float64 }{
+		{0, 0.5, 0.5}, {0, 2, 0.25}, {0.5, 1.5, 0.25}, {1.5, 2.5, 0},
+	} {
+		s.Watch = Span{time.Duration(c.from * 1e9), time.Duration(c.to * 1e9)}
+		r := run(t, s, "random")
+		if math.Abs(r.Load.Mean-c.load) > 0.01 {
+			t.Errorf("from %v to %v s the load is %v, want %v", c.from, c.to, r.Load.Mean, c.load)
+		}
+	}
+}
+
+// A node in two copies is counted once, not twice.
+func TestCapacityOfSharedNodes(t *testing.T) {
+	own := planOf(8, stages("a", 4, "b", 4), stages("c", 4, "d", 4))
+	shared := planOf(8, stages("a", 4, "b", 4), stages("a", 4, "d", 4))
+	near(t, "capacity with a shared node", Capacity(shared, exact(), Lengths{}), Capacity(own, exact(), Lengths{})/2, 1e-9)
+}

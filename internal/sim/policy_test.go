@@ -121,3 +121,73 @@ func TestEventsDoNotAllocate(t *testing.T) {
 		t.Fatalf("%d sessions are under way, want 500", w.live)
 	}
 }
+
+// Least-loaded takes the copy whose busiest node has the least reported load,
+// wherever in the copy that node stands.
+func TestLeastLoadedReadsReports(t *testing.T) {
+	plan := planOf(8, stages("a", 4, "b", 4), stages("c", 4, "d", 4), stages("e", 4, "f", 4))
+	s := Scenario{Plan: plan, Hardware: exact(), Arrivals: []Arrival{at(0, 1, 1)}}
+	for _, c := range []struct {
+		loads []float64 // of a to f
+		want  int
+	}{
+		{[]float64{0.9, 0, 0.5, 0.5, 0.6, 0.1}, 1},
+		{[]float64{0, 0.9, 0.5, 0.6, 0.4, 0.55}, 2},
+		{[]float64{0.1, 0.1, 0.5, 0, 0, 0.5}, 0},
+	} {
+		w := newWorldOf(t, s, "least-loaded")
+		g := w.gateways[0]
+		for i, load := range c.loads {
+			g.heard[i].load = load
+		}
+		job := g.job(0, 1, 1, 0)
+		if r, err := g.decider.Route(&job); err != nil || r.PipelineID != c.want {
+			t.Errorf("with loads %v copy %d is taken (%v), want %d", c.loads, r.PipelineID, err, c.want)
+		}
+	}
+}
+
+// The classic rescue goes by the newest reports, not by those of an earlier
+// rescue.
+func TestRescuesReadTheNewestReports(t *testing.T) {
+	s := Scenario{Plan: whole(10, 3), Hardware: exact(), Telemetry: Telemetry{Every: 100 * time.Millisecond},
+		Arrivals: []Arrival{at(0, 1, 400), at(2500, 1, 400)},
+		Outages: []Outage{{Node: "n0", At: time.Second, For: 400 * time.Millisecond},
+			{Node: "n0", At: 3 * time.Second, For: 400 * time.Millisecond}}}
+	s.Rules.Route = func(r *swarm.Router, model string, _ swarm.Request, _ *swarm.Weights) (swarm.Route, error) {
+		return swarm.Route{Model: model, Stages: r.Plan().Pipelines[0].Stages}, nil // always n0
+	}
+	var loads []float64
+	s.Rules.Failover = func(route swarm.Route, failed string, st swarm.State, opts swarm.FailoverOptions) (swarm.Route, error) {
+		out, err := swarm.FailoverInSwarm(route, failed, st, opts)
+		var sum float64
+		for _, n := range st.Nodes {
+			if n.ID != failed {
+				sum += n.Load.Value
+			}
+		}
+		loads = append(loads, sum)
+		return out, err
+	}
+	r := run(t, s, "classic")
+	if r.Copied != 2 || len(loads) != 2 || loads[0] != 0 || loads[1] == 0 {
+		t.Errorf("%d rescues saw loads %v; the second must see the first one's answer running", r.Copied, loads)
+	}
+}
+
+// How long answers are expected to be follows from how long they were.
+func TestExpectationsLearn(t *testing.T) {
+	s := Scenario{Plan: whole(4, 1), Hardware: exact()}
+	for i := range 40 {
+		s.Arrivals = append(s.Arrivals, at(i*1000, 1, 10))
+	}
+	var expected []int
+	s.Rules.Choose = func(r *swarm.Router, model string, req swarm.AdaptiveRequest, p swarm.Policy) (swarm.Route, error) {
+		expected = append(expected, req.OutputTokens)
+		return r.Choose(model, req, p)
+	}
+	run(t, s, "adaptive")
+	if expected[0] != swarm.DefaultOutputTokens || expected[len(expected)-1] != 10 {
+		t.Errorf("the first answer is expected to have %d tokens, the last %d; want the default and 10", expected[0], expected[len(expected)-1])
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"testing/iotest"
 )
@@ -280,12 +281,38 @@ func TestWriterGathers(t *testing.T) {
 		t.Errorf("%d calls, %d bytes wait", sink.calls, w.Buffered())
 	}
 	sink.calls = 0
-	for range 64 { // 2 MiB and headers leave in full buffers
-		w.Append(TypeData, FlagMore, 1, make([]byte, MaxPayload))
+	for range 3000 { // more than the buffer holds
+		w.Append(TypeData, 0, 1, make([]byte, 64))
 	}
-	if want := 64 * MaxFrame / writerBufferSize; sink.calls != want {
+	if want := 3000 * (HeaderSize + 64) / writerBufferSize; sink.calls > want+1 {
 		t.Errorf("%d calls, want %d", sink.calls, want)
 	}
+}
+
+// A large payload follows what was gathered, in a call of its own.
+func TestWriterDoesNotGatherLargePayloads(t *testing.T) {
+	var calls recorder
+	w := NewWriter(&calls)
+	big := make([]byte, directPayload)
+	w.AppendAck(1, Ack{})
+	w.Append(TypeData, 0, 1, big)
+	w.Append(TypeData, 0, 1, big[:directPayload-1])
+	w.Flush()
+	want := []int{2*HeaderSize + ackSize, directPayload, HeaderSize + directPayload - 1}
+	if !slices.Equal(calls, want) {
+		t.Errorf("calls of %d bytes, want %d", calls, want)
+	}
+	if w.Buffered() != 0 {
+		t.Errorf("%d bytes wait", w.Buffered())
+	}
+}
+
+// recorder notes the size of each call.
+type recorder []int
+
+func (r *recorder) Write(b []byte) (int, error) {
+	*r = append(*r, len(b))
+	return len(b), nil
 }
 
 func TestControlPayloads(t *testing.T) {

@@ -6,13 +6,15 @@ import (
 )
 
 // Writer encodes frames for one direction of a connection and gathers them, so
-// that many small frames leave in one call of the destination: one TLS record, one system call.
-// It is not safe for concurrent use. The first error is final: every later call
-// returns it again.
+// that many small frames leave in one call of the destination: one TLS record, one
+// system call. It is not safe for concurrent use. The first error is final: every
+// later call returns it again.
 //
-// Nothing is sent before the buffer is full or Flush is called. When a frame does
-// not fit into the rest of the buffer, the full buffer is sent with the front of
-// the frame in it, so a caller must end every burst with Flush.
+// A small payload is copied and sent when the buffer is full or Flush is called;
+// the front of a frame may then leave before its rest, so a caller must end every
+// burst with Flush. A payload of 8 KiB and more is sent at once, behind what was
+// gathered: to copy it would cost more than the call. A destination for which calls
+// are dear gathers by itself.
 type Writer struct {
 	dst  io.Writer
 	buf  []byte // fixed size
@@ -20,9 +22,8 @@ type Writer struct {
 	next uint32 // sequence of the next frame
 	err  error
 
-	// Scratch for what would otherwise be allocated per frame: the checksum is called
-	// through a function variable, so arrays on the stack would escape.
-	head    [HeaderSize]byte
+	// control is scratch: the checksum is called through a function variable, so an
+	// array on the stack would escape.
 	control [openSize + MaxOpenMeta]byte
 }
 
@@ -40,7 +41,7 @@ func (w *Writer) Buffered() int { return w.n }
 // Available returns how many bytes can still be appended without sending anything.
 func (w *Writer) Available() int { return len(w.buf) - w.n }
 
-// Append encodes one frame. The payload is copied and may be reused at once. A
+// Append encodes one frame. The payload may be reused at once. A
 // payload or conn_id that the type does not allow is refused with a *FrameError
 // and leaves the stream as it was; this is the caller's bug and not final.
 func (w *Writer) Append(t Type, flags Flags, id uint64, payload []byte) error {
@@ -54,21 +55,29 @@ func (w *Writer) Append(t Type, flags Flags, id uint64, payload []byte) error {
 	if !t.legalID(id) {
 		return &FrameError{Kind: ErrConnID, Header: h}
 	}
-	if len(w.buf)-w.n >= HeaderSize {
-		// In place: the common case copies the header once.
-		b := (*[HeaderSize]byte)(w.buf[w.n:])
-		putHeader(b, h)
-		seal(b, payload)
-		w.n += HeaderSize
-	} else {
-		putHeader(&w.head, h)
-		seal(&w.head, payload)
-		if err := w.put(w.head[:]); err != nil {
+	if len(w.buf)-w.n < HeaderSize {
+		if err := w.Flush(); err != nil {
 			return err
 		}
 	}
+	b := (*[HeaderSize]byte)(w.buf[w.n:])
+	putHeader(b, h)
+	seal(b, payload)
+	w.n += HeaderSize
 	w.next++
+	if len(payload) >= directPayload {
+		return w.direct(payload)
+	}
 	return w.put(payload)
+}
+
+// direct sends the buffer and then the payload as it is: a copy of a large payload costs
+// more than the short record in front of it.
+func (w *Writer) direct(payload []byte) error {
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	return w.send(payload)
 }
 
 // put copies p into the buffer and sends the buffer whenever it is full.
@@ -91,14 +100,18 @@ func (w *Writer) Flush() error {
 	if w.err != nil || w.n == 0 {
 		return w.err
 	}
-	k, err := w.dst.Write(w.buf[:w.n])
-	if err == nil && k < w.n {
+	n := w.n
+	w.n = 0
+	return w.send(w.buf[:n])
+}
+
+func (w *Writer) send(p []byte) error {
+	k, err := w.dst.Write(p)
+	if err == nil && k < len(p) {
 		err = io.ErrShortWrite
 	}
 	if err != nil {
-		w.err = fmt.Errorf("wire: sending %d bytes: %w", w.n, err)
-		return w.err
+		w.err = fmt.Errorf("wire: sending %d bytes: %w", len(p), err)
 	}
-	w.n = 0
-	return nil
+	return w.err
 }

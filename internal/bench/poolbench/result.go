@@ -20,6 +20,9 @@ type Result struct {
 	Silence     *Silence     `json:"silence,omitempty"`
 	Swap        *Swap        `json:"swap,omitempty"`
 	Ratios      []Ratio      `json:"ratios"`
+	// CPULarge is the processor time of bare TLS for one 32 KiB message divided by the
+	// pool's, median of the rounds: on a busy machine it says more than throughput.
+	CPULarge float64 `json:"cpu_large_ratio,omitempty"`
 	// Noise is how far bare TLS, measured the same way each round, disagrees with itself:
 	// (fastest - slowest) / median, or how much its connections seem to disturb each other. Above 0.25 the machine was too busy to trust a ratio
 	// that lies near its floor.

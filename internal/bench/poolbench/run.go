@@ -149,6 +149,9 @@ func (r *Result) conclude() {
 	if p := r.contestant(namePool); p != nil && p.StallEffect > 0 {
 		r.Ratios = append(r.Ratios, Ratio{"neighbours' p99, stalled / not", p.StallEffect, 1.5, 1.2, true})
 	}
+	if v := r.roundRatio(nameTLS, "cpu large"); v > 0 {
+		r.CPULarge = 1 / v
+	}
 	if base := r.contestant(nameTLS); base != nil {
 		r.Noise = max(spread(base.rounds["throughput"]), spread(base.rounds["small"]))
 		if base.StallEffect > 0 { // of connections that have nothing to do with each other
@@ -160,13 +163,20 @@ func (r *Result) conclude() {
 // ratio is the median over the rounds of pool / other, each round by itself: what
 // disturbs one round disturbs both.
 func (r *Result) ratio(name, other, key string, floor, aim float64) {
+	if v := r.roundRatio(other, key); v > 0 {
+		r.Ratios = append(r.Ratios, Ratio{Name: name, Value: v, Floor: floor, Aim: aim})
+	}
+}
+
+// roundRatio is 0 when one of the two was not measured in every round.
+func (r *Result) roundRatio(other, key string) float64 {
 	p, q := r.contestant(namePool), r.contestant(other)
-	if p == nil || q == nil || len(p.rounds[key]) != len(q.rounds[key]) || len(p.rounds[key]) == 0 {
-		return
+	if p == nil || q == nil || len(p.rounds[key]) != len(q.rounds[key]) {
+		return 0
 	}
 	var each []float64
 	for i, v := range p.rounds[key] {
 		each = append(each, v/q.rounds[key][i])
 	}
-	r.Ratios = append(r.Ratios, Ratio{Name: name, Value: median(each), Floor: floor, Aim: aim})
+	return median(each)
 }

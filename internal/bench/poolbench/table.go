@@ -92,6 +92,9 @@ func (r *Result) printRatios(b *strings.Builder) {
 		fmt.Fprintf(t, "%s\t%.2f\tfloor %.2g, aim %.2g\t%s\n", x.Name, x.Value, x.Floor, x.Aim, x.Verdict())
 	}
 	_ = t.Flush()
+	if r.CPULarge > 0 {
+		fmt.Fprintf(b, "processor time per 32 KiB message, bare TLS / pool: %.2f\n", r.CPULarge)
+	}
 	note := "quiet enough"
 	if r.Noise > noisy {
 		note = "the machine was busy: repeat before believing a close call"

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"hecate/internal/gateway/openai"
 )
@@ -21,6 +22,8 @@ type guard struct {
 }
 
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// A stream on this connection may have left its bound; it is not ours.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 	w.Header().Set("X-Request-Id", requestID(r))
 	if !g.allowed(r.Host) {
 		e := openai.BadRequest("", "host_not_allowed", "The host name %q is not one of this gateway's. Add it with --allow-host.", r.Host)

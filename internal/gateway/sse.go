@@ -16,17 +16,21 @@ const (
 	keepAlive = 10 * time.Second
 )
 
+// writePatience is how long a client may take nothing of what it asked for. Its
+// answer holds room on the nodes all that time, which others wait for.
+const writePatience = 30 * time.Second
+
 // stream writes server-sent events.
 type stream struct {
 	w       http.ResponseWriter
-	flush   func() error
+	control *http.ResponseController
 	head    func(http.Header)
 	started bool
 	buf     []byte
 }
 
 func newStream(w http.ResponseWriter, head func(http.Header)) *stream {
-	return &stream{w: w, flush: http.NewResponseController(w).Flush, head: head}
+	return &stream{w: w, control: http.NewResponseController(w), head: head}
 }
 
 // start writes status and headers, once.
@@ -56,19 +60,22 @@ func (s *stream) event(v any) error {
 func (s *stream) raw(data []byte) error {
 	s.start()
 	s.buf = append(append(append(s.buf[:0], "data: "...), data...), "\n\n"...)
-	if _, err := s.w.Write(s.buf); err != nil {
+	return s.write(s.buf)
+}
+
+// write sends at once, or fails when the client takes nothing for too long.
+func (s *stream) write(b []byte) error {
+	_ = s.control.SetWriteDeadline(time.Now().Add(writePatience)) // not every writer can
+	if _, err := s.w.Write(b); err != nil {
 		return err
 	}
-	return s.flush()
+	return s.control.Flush()
 }
 
 // comment shows that the connection lives.
 func (s *stream) comment() error {
 	s.start()
-	if _, err := s.w.Write([]byte(": the answer is on its way\n\n")); err != nil {
-		return err
-	}
-	return s.flush()
+	return s.write([]byte(": the answer is on its way\n\n"))
 }
 
 // fail ends a stream that cannot go on. A clean end would be taken for a whole

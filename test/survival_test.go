@@ -84,7 +84,7 @@ func (g grid) String() string {
 func (g grid) try(t *testing.T) {
 	t.Helper()
 	g.s.AwaitHealthy()
-	before := pidsOf(g.s.Status())
+	before := processesOf(g.s.Status())
 	code, _, body := g.s.Post(context.Background(), "/v1/swarm/chaos/arm", map[string]any{"stage": g.stage, "at_token": g.at, "action": g.action})
 	if code != 200 {
 		t.Fatalf("%s: arm: %d %s", g, code, body)
@@ -116,7 +116,7 @@ func (g grid) ask(t *testing.T) (string, int) {
 	return st.Text, st.Rescues
 }
 
-func pidsOf(st report.Status) (pids []int) {
+func processesOf(st report.Status) (pids []int) {
 	for _, n := range st.Nodes {
 		pids = append(pids, n.PID)
 	}

@@ -49,6 +49,7 @@ type ticket struct {
 	need     answer.Need
 	cells    int
 	deadline time.Time // of the wait that it was admitted from
+	sentBack bool      // a node refused it; deadline then bounds all its waits together
 
 	inner answer.Grant // the dispatcher's
 	held  bool         // inner stands; false while a refused answer waits again

@@ -471,7 +471,7 @@ func TestTurnedAway(t *testing.T) {
 		time.AfterFunc(2*time.Second, func() { f.occupy(0, -50) })
 		began := time.Now()
 		again, kind, err := a.Rescue(t.Context(), n, g, turnedAway("n0", stage.CodeNoCells), answer.Progress{Tokens: n.PromptTokens})
-		if err != nil || kind != answer.Reroute || again.Token != g.Token || time.Since(began) != 2*time.Second {
+		if err != nil || kind != answer.Again || again.Token != g.Token || time.Since(began) != 2*time.Second {
 			t.Errorf("%v by %s, token %d for %d after %s", err, kind, again.Token, g.Token, time.Since(began))
 		}
 		if len(f.blamed) != 1 || a.Snapshot().Again != 1 {
@@ -511,6 +511,26 @@ func TestTurnedAwayForGood(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A node that has room by all accounts and refuses for ever: that ends, too.
+func TestTurnedAwayTimeAndAgain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFake(t, 1, 100)
+		a := New(f, Limits{Patience: 10 * time.Second})
+		n := need("a", 60)
+		g, err := a.Choose(t.Context(), n)
+		began := time.Now()
+		for err == nil {
+			time.Sleep(20 * time.Millisecond)
+			_, _, err = a.Rescue(t.Context(), n, g, turnedAway("n0", stage.CodeNoCells), answer.Progress{Tokens: n.PromptTokens})
+		}
+		if d := time.Since(began); !errors.Is(err, ErrRefused) || d > 10*time.Second+20*time.Millisecond {
+			t.Errorf("%v after %s", err, d)
+		}
+		a.Release(g)
+		settled(t, a, f)
+	})
 }
 
 // An answer with tokens is rescued, not sent back.

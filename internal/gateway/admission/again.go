@@ -18,7 +18,7 @@ func (a *Admission) Rescue(ctx context.Context, n answer.Need, g answer.Grant, f
 	a.mu.Unlock()
 	if p.Tokens == n.PromptTokens && onlyTurnedAway(failed) {
 		g, err := a.again(ctx, t, n, failed)
-		return g, answer.Reroute, err
+		return g, answer.Again, err
 	}
 	inner, kind, err := a.Dispatcher.Rescue(ctx, n, t.inner, failed, p)
 	if err != nil {
@@ -53,10 +53,7 @@ func (a *Admission) again(ctx context.Context, t *ticket, n answer.Need, failed 
 	now := time.Now()
 	w := &waiter{
 		ctx: ctx, need: n, flow: flowKey{n.Key, 0}, cells: t.cells, start: first, again: t,
-		arrived: now, deadline: t.deadline, result: make(chan result, 1),
-	}
-	if least := now.Add(a.limits.Again); w.deadline.Before(least) {
-		w.deadline = least
+		arrived: now, result: make(chan result, 1),
 	}
 	a.mu.Lock()
 	if t.held {
@@ -64,7 +61,16 @@ func (a *Admission) again(ctx context.Context, t *ticket, n answer.Need, failed 
 		t.queue.pace.cancel(t.cells, t.began)
 		a.Dispatcher.Release(t.inner)
 	}
+	if !t.sentBack {
+		t.sentBack = true
+		t.deadline = later(t.deadline, now.Add(a.limits.Again))
+	}
 	a.mu.counts.again++
+	if !t.deadline.After(now) {
+		defer a.mu.Unlock()
+		return answer.Grant{}, a.refusalLocked(t.queue, w, NoRoom, nil, now)
+	}
+	w.deadline = t.deadline
 	a.mu.next++
 	w.seq = a.mu.next
 	t.queue.add(w)
@@ -72,6 +78,13 @@ func (a *Admission) again(ctx context.Context, t *ticket, n answer.Need, failed 
 	a.attendLocked()
 	a.mu.Unlock()
 	return a.wait(w)
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // regrantLocked is tryLocked for an answer that comes again.

@@ -23,8 +23,8 @@ type Limits struct {
 	// usable; default 3 s: a death is noticed after 2.5 s at the latest, and
 	// a copy that is not back by then is not about to be.
 	NotReady time.Duration
-	// Again is what a request keeps at least when a node that it was sent to
-	// refused it for want of cells, however long it waited before; default 3 s.
+	// Again is what a request keeps at least, over all further waits, when a node
+	// that it was sent to had no room after all; default 3 s.
 	Again time.Duration
 	// Tries is how many requests of one queue are priced each time something
 	// changed; default 16. Room is the same for all; only smaller ones than

@@ -1,13 +1,14 @@
 package admission
 
 import (
-	"errors"
 	"fmt"
 	"time"
+
+	"hecate/internal/gateway/answer"
 )
 
 // ErrRefused is what every Refusal is.
-var ErrRefused = errors.New("not admitted")
+var ErrRefused = answer.ErrRefused
 
 // A Reason says why a request was refused. It stands in headers and metrics.
 type Reason string

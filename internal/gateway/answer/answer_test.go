@@ -436,3 +436,47 @@ func TestHedgesAreFew(t *testing.T) {
 		t.Errorf("%d of 200 answers were hedged", allowed)
 	}
 }
+
+// A node that has no room after all is no failure: the answer waits for room,
+// and its story does not speak of it. A refusal is no loss.
+func TestNoRoomAfterAllIsNoRescue(t *testing.T) {
+	for _, refused := range []bool{false, true} {
+		f, j := threeStages(), job(40, 24)
+		r := f.runner(Limits{Tries: 2})
+		full := &fullRouter{fakeSwarm: f, times: 5}
+		if refused {
+			full.err = fmt.Errorf("too many: %w", ErrRefused)
+		}
+		r.Router, r.Opener = full, full
+		got, a, err := generate(t, r, j, nil)
+		if refused {
+			if !errors.Is(err, ErrRefused) || errors.Is(err, ErrNoWayOn) || len(f.events) != 0 {
+				t.Errorf("%v, events %+v", err, f.events)
+			}
+		} else if err != nil || !slices.Equal(got, whole(t, j)) || a.Rescues() != 0 || len(f.events) != 0 {
+			t.Errorf("%v, %d rescues, events %+v", err, a.Rescues(), f.events)
+		}
+		if len(f.grants) != 0 {
+			t.Errorf("reservations left: %v", f.grants)
+		}
+	}
+}
+
+// fullRouter is a swarm whose node b has no room for a while.
+type fullRouter struct {
+	*fakeSwarm
+	times int
+	err   error
+}
+
+func (f *fullRouter) Open(ctx context.Context, node string, opening []byte, rescue bool) (Session, error) {
+	if node == "b" && f.times > 0 {
+		f.times--
+		return nil, &stage.Error{Code: stage.CodeNoCells}
+	}
+	return f.fakeSwarm.Open(ctx, node, opening, rescue)
+}
+
+func (f *fullRouter) Rescue(_ context.Context, _ Need, g Grant, _ []Failure, _ Progress) (Grant, RescueKind, error) {
+	return g, Again, f.err
+}

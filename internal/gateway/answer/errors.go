@@ -12,6 +12,10 @@ var ErrQueryOfDeath = errors.New("two nodes died at the same position of this an
 // ErrNoWayOn ends an answer that ran out of nodes, tries or time.
 var ErrNoWayOn = errors.New("no way to go on")
 
+// ErrRefused is what a Router may refuse an answer with of which nothing exists
+// yet: it was not lost, it never began.
+var ErrRefused = errors.New("not admitted")
+
 var (
 	errNodeDead = errors.New("membership declared the node dead")
 	errPatience = errors.New("the step took longer than the node's own average allows")

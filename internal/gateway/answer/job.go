@@ -112,6 +112,7 @@ const (
 	Reconnect RescueKind = "reconnect" // the node lives and kept its state
 	Reroute   RescueKind = "reroute"   // nothing had been sent yet
 	Hedge     RescueKind = "hedge"     // nothing had been sent yet, and a second try was faster
+	Again     RescueKind = "again"     // no rescue: a node had no room after all, and the answer waited for some
 )
 
 // A Sample is what one step took.

@@ -97,6 +97,9 @@ func (a *Answer) reroute(f *stageError) error {
 			a.adopt(grant, kind)
 			return nil
 		}
+		if errors.Is(err, ErrRefused) {
+			return err
+		}
 		if !errors.Is(err, swarm.ErrUnrecoverable) && !errors.Is(err, swarm.ErrNoRoute) || time.Now().After(deadline) {
 			return fmt.Errorf("answer %s: %w: %w", a.job.ID, ErrNoWayOn, err)
 		}
@@ -116,12 +119,16 @@ func (a *Answer) statesKept(stage int) bool {
 }
 
 func (a *Answer) adopt(g Grant, kind RescueKind) {
-	if a.Generated() == 0 {
-		kind = Reroute
-	}
 	a.grant = g
 	a.publish()
-	a.story.goesOn(kind)
+	switch {
+	case kind == Again:
+		a.story.nothingHappened()
+	case a.Generated() == 0:
+		a.story.goesOn(Reroute)
+	default:
+		a.story.goesOn(kind)
+	}
 	a.follow(g.Route)
 }
 

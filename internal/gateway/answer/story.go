@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"errors"
 	"log/slog"
 	"time"
 )
@@ -30,6 +31,12 @@ func (s *story) noticed(f *stageError, position int) {
 	s.open, s.node, s.err, s.position = true, f.node, f, position
 }
 
+// nothingHappened takes back what was noticed: it was no failure.
+func (s *story) nothingHappened() {
+	s.attempts--
+	s.open = false
+}
+
 func (s *story) goesOn(kind RescueKind) { s.kind = kind }
 
 // resumed is called with every token.
@@ -48,8 +55,8 @@ func (s *story) resumed(a *Answer) {
 }
 
 func (s *story) lost(a *Answer, err error) {
-	if a.ctx.Err() != nil {
-		return
+	if a.ctx.Err() != nil || errors.Is(err, ErrRefused) {
+		return // nobody waits for it, or nothing of it ever was
 	}
 	a.tell(Event{Job: a.job.ID, Kind: "lost", Rescue: s.kind, Node: s.node, Position: len(a.tokens), Err: err})
 	if a.run.Log != nil {

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"hecate/internal/control"
@@ -77,7 +78,7 @@ func socketWay(path string) way {
 
 func tlsWay(address string, pin [32]byte) way {
 	return way{
-		name: address, base: "https://" + address,
+		name: address, base: "https://" + strings.ReplaceAll(address, "%", "%25"), // the zone of a link-local address
 		http: &http.Client{Timeout: timeout, Transport: &http.Transport{TLSClientConfig: identity.Pinned(pin), DisableKeepAlives: true}},
 	}
 }

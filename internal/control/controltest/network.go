@@ -27,7 +27,7 @@ func InNetwork(t *testing.T) bool {
 		ip addr add 10.99.0.1/24 dev hec0 && ip addr add 10.99.0.2/24 dev hec1 &&
 		ip link set hec0 up && ip link set hec1 up && ip route add 224.0.0.0/4 dev hec0 && exec "$0" "$@"`
 	cmd := exec.CommandContext(t.Context(), "unshare", "--net", "--map-root-user", "sh", "-c", script,
-		os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+		os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=90s")
 	cmd.Env = append(os.Environ(), insideVariable+"=1")
 	out, err := cmd.CombinedOutput()
 	text := string(out)

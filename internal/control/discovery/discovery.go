@@ -45,6 +45,7 @@ type Announcement struct {
 	Gateway string // the gateway's name
 	Tag     string // its swarm's
 	Port    int    // of the enrolment endpoint
+	Only    net.IP // the one address it listens on; unspecified or nil: all
 }
 
 // Announce answers queries on every interface that has multicast, and follows
@@ -61,7 +62,7 @@ func Announce(ctx context.Context, a Announcement, logger *slog.Logger) {
 		for _, i := range Interfaces() {
 			key := fmt.Sprint(i.Name, i.Addresses)
 			present[key] = true
-			if running[key] != nil {
+			if running[key] != nil || len(a.at(i)) == 0 {
 				continue
 			}
 			s, err := a.serve(i)
@@ -85,13 +86,24 @@ func Announce(ctx context.Context, a Announcement, logger *slog.Logger) {
 	}
 }
 
+// at is under which of an interface's addresses the gateway can be reached.
+func (a Announcement) at(i Interface) []net.IP {
+	if a.Only == nil || a.Only.IsUnspecified() {
+		return i.Addresses
+	}
+	if slices.ContainsFunc(i.Addresses, a.Only.Equal) {
+		return []net.IP{a.Only}
+	}
+	return nil
+}
+
 func (a Announcement) serve(i Interface) (*mdns.Server, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		host = a.Gateway
 	}
 	host, _, _ = strings.Cut(host, ".")
-	zone, err := mdns.NewMDNSService(a.Gateway+" "+a.Tag, service, "", host+".local.", a.Port, i.Addresses, []string{swarmText + a.Tag})
+	zone, err := mdns.NewMDNSService(a.Gateway+" "+a.Tag, service, "", host+".local.", a.Port, a.at(i), []string{swarmText + a.Tag})
 	if err != nil {
 		return nil, fmt.Errorf("announcing on %s: %w", i.Name, err)
 	}

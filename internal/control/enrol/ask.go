@@ -74,7 +74,8 @@ func post(ctx context.Context, gateways []string, path string, conf *tls.Config,
 	}
 	var failures unreachable
 	for _, address := range gateways {
-		err := postOne(ctx, client, "https://"+address+path, body, out)
+		// The zone of a link-local address ("%eth0") is escaped in a URL.
+		err := postOne(ctx, client, "https://"+strings.ReplaceAll(address, "%", "%25")+path, body, out)
 		if err == nil {
 			return nil
 		}

@@ -476,6 +476,13 @@ func TestAMovedGatewayIsLookedFor(t *testing.T) {
 	}
 }
 
+func TestALinkLocalAddressIsAskedWithItsZone(t *testing.T) {
+	err := post(t.Context(), []string{"[fe80::1%lo]:1"}, pathEnrol, nil, enrolRequest{}, nil)
+	if err == nil || strings.Contains(err.Error(), "escape") {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestASwarmOnThisMachineIsNotLookedForElsewhere(t *testing.T) {
 	e := newEndpoint(t)
 	tok := e.token(t, TokenOptions{})

@@ -21,7 +21,10 @@ import (
 // Config says where the control plane is and who connects.
 type Config struct {
 	// Servers are ip:port addresses or tls:// URLs of one NATS cluster.
-	Servers     []string
+	Servers []string
+	// Embedded is used instead, when it is set: without the network, so that a
+	// gateway whose cable is pulled does not lose itself.
+	Embedded    *Server
 	Credentials *identity.Credentials
 	User        *User
 	// Trust replaces the swarm's authority for servers whose certificates are
@@ -129,11 +132,19 @@ func (cfg Config) tls() *tls.Config {
 	return conf
 }
 
+// way is how the servers are reached.
+func (cfg Config) way() nats.Option {
+	if cfg.Embedded != nil {
+		return nats.InProcessServer(cfg.Embedded.ns)
+	}
+	return nats.Secure(cfg.tls())
+}
+
 func (c *Conn) options(cfg Config) []nats.Option {
 	id := cfg.Credentials.ID()
 	return []nats.Option{
 		nats.Name(id.String()),
-		nats.Secure(cfg.tls()),
+		cfg.way(),
 		nats.UserJWT(cfg.User.login, cfg.User.sign),
 		nats.CustomInboxPrefix(InboxPrefix(id)),
 		nats.Timeout(connectTimeout),

@@ -149,7 +149,7 @@ func (g *Gateway) run() {
 	if tcp, ok := g.join.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && !g.cfg.NoDiscovery {
 		g.tasks.Go(func() {
 			discovery.Announce(ctx, discovery.Announcement{
-				Gateway: g.cfg.Name, Tag: discovery.Tag(g.authority.Fingerprint()), Port: tcp.Port,
+				Gateway: g.cfg.Name, Tag: discovery.Tag(g.authority.Fingerprint()), Port: tcp.Port, Only: tcp.IP,
 			}, g.cfg.Log)
 		})
 	}

@@ -83,7 +83,7 @@ func (g *Gateway) embed(ctx context.Context, cfg *natsbus.Config) error {
 		return err
 	}
 	g.ports.keep("bus", g.server.Addr())
-	cfg.Servers = advertised(g.server.Addr(), nil, nil)
+	cfg.Embedded = g.server
 	return nil
 }
 

@@ -51,7 +51,7 @@ func nodeProcess() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	n, err := OpenNode(ctx, NodeConfig{
-		Dir: os.Getenv(dirVariable), Name: os.Getenv(nameVariable), Token: os.Getenv(tokenVariable), NoDiscovery: true,
+		Dir: os.Getenv(dirVariable), Name: os.Getenv(nameVariable), Token: os.Getenv(tokenVariable),
 	})
 	if err != nil {
 		return err

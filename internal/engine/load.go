@@ -104,7 +104,7 @@ func (l *loader) begin() ([]int, error) {
 			l.state.Total += l.toRead(i)
 		}
 	}
-	work := max(0, workBytes(l.spec, c.opts)-c.mem.Work)
+	work := max(0, workBytes(l.spec, c.opts, m.cells)-c.mem.Work)
 	if len(todo) == 0 {
 		work = 0
 	}

@@ -216,10 +216,13 @@ func TestWorkIsEstimatedFromAbove(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	small := workBytes(spec, Options{MaxBatch: 8}.defaults())
-	large := workBytes(spec, Options{MaxBatch: 256}.defaults())
+	small := workBytes(spec, Options{MaxBatch: 8}.defaults(), 100)
+	large := workBytes(spec, Options{MaxBatch: 256}.defaults(), 100)
 	if small >= large || small <= 0 {
 		t.Errorf("work memory %d for 8 rows, %d for 256", small, large)
+	}
+	if long := workBytes(spec, Options{}.defaults(), 100_000); long <= large {
+		t.Errorf("work memory %d for long sequences, %d for short ones", long, large)
 	}
 	k := &imitation{workBytes: large + 1000}
 	c := newCore(Options{Cells: 100}, k)

@@ -17,7 +17,9 @@ func (r *StagesResult) conclude() {
 	}
 	r.Hops.First = dearer(r.OneStage.One.Rounds, r.Alone.One.Rounds)
 	r.Hops.Further = dearer(r.TwoStages.One.Rounds, r.OneStage.One.Rounds)
-	noise := measure.NoiseOf("the engine alone", r.Alone.One.Rounds)
+	noise := measure.Louder(
+		measure.NoiseOf("the engine alone", r.Alone.One.Rounds),
+		measure.NoiseOf("the engine alone, several streams,", r.Alone.Many.Rounds))
 	parallel := fmt.Sprintf("%d parallel streams / 1, ", r.Streams)
 	marks := []measure.Mark{
 		ratio("decode, one stage / engine alone", r.OneStage.One.Rounds, r.Alone.One.Rounds, new(0.95), new(0.97)),

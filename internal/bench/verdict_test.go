@@ -22,6 +22,12 @@ func stagesResult(alone, one, two []float64, many float64) *StagesResult {
 			d.Many.Rounds = append(d.Many.Rounds, many*measure.Median(part))
 		}
 	}
+	if len(r.Alone.Many.Rounds) == 1 { // one round more, like the first
+		for _, d := range []*Decoding{&r.Alone, &r.OneStage, &r.TwoStages} {
+			d.One.Rounds = append(d.One.Rounds, d.One.Rounds...)
+			d.Many.Rounds = append(d.Many.Rounds, d.Many.Rounds...)
+		}
+	}
 	r.conclude()
 	return r
 }

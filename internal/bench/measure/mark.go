@@ -93,6 +93,14 @@ func NoiseOf(baseline string, rounds []float64) Noise {
 	return n
 }
 
+// Louder is the noise of two baselines together.
+func Louder(a, b Noise) Noise {
+	if a.Loud() || b.Quotient <= a.Quotient && !b.Loud() {
+		return a
+	}
+	return b
+}
+
 // Loud reports that no verdict can be given. So does a baseline of fewer than
 // two rounds: nobody knows.
 func (n Noise) Loud() bool { return n.Rounds < 2 || n.Quotient == 0 || n.Quotient > loud }

@@ -150,6 +150,19 @@ func TestNoiseForbidsVerdicts(t *testing.T) {
 	}
 }
 
+func TestTheLouderBaselineCounts(t *testing.T) {
+	quiet, louder := NoiseOf("quiet", []float64{10, 11}), NoiseOf("louder", []float64{10, 15})
+	loud, unknown := NoiseOf("loud", []float64{10, 30}), NoiseOf("unknown", []float64{10})
+	for _, c := range []struct{ a, b, want Noise }{
+		{quiet, louder, louder}, {louder, quiet, louder}, {loud, quiet, loud}, {quiet, loud, loud},
+		{unknown, louder, unknown}, {louder, unknown, unknown},
+	} {
+		if got := Louder(c.a, c.b); got != c.want {
+			t.Errorf("of %s and %s: %s", c.a.Baseline, c.b.Baseline, got.Baseline)
+		}
+	}
+}
+
 func TestJudgementIsPrinted(t *testing.T) {
 	var b bytes.Buffer
 	j := Judged([]Mark{{Name: "gap", Value: 0.2512, Unit: "s", Floor: new(1.0), Aim: new(0.3), Lower: true}}, new(NoiseOf("the engine alone", []float64{10, 12})))

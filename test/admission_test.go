@@ -20,7 +20,9 @@ import (
 // who leave the queue free their places; nothing is left.
 func TestMoreAnswersThanRoom(t *testing.T) {
 	s := harness.Up(t, "--nodes", "2", "--copies", "1")
-	want := s.Ask(harness.Story, map[string]any{"max_tokens": 60}).Text()
+	// The answers may be long, so that room is kept for that, but end soon.
+	short := map[string]any{"stop": "."}
+	want := s.Ask(harness.Story, short).Text()
 	cells := s.Status().Nodes[0].Cells
 	each := 512 // the model's whole context: nothing was said of the answer's length
 	fit := (cells - cells/8) / each
@@ -32,7 +34,7 @@ func TestMoreAnswersThanRoom(t *testing.T) {
 	var mu sync.Mutex
 	outcomes := map[string]int{}
 	ask := func(ctx context.Context) {
-		code, header, body, err := s.TryPost(ctx, "/v1/chat/completions", harness.Question(harness.Story, nil))
+		code, header, body, err := s.TryPost(ctx, "/v1/chat/completions", harness.Question(harness.Story, short))
 		outcome := "left"
 		if err == nil {
 			outcome = judge(t, code, header, body, want)
@@ -78,8 +80,8 @@ func TestMoreAnswersThanRoom(t *testing.T) {
 		}
 		return st.Answers.Running == 0 && st.Answers.Queued == 0
 	})
-	if lost := s.Status().Answers.Lost; lost != 0 {
-		t.Errorf("%d answers lost", lost)
+	if a := s.Status().Answers; a.Lost != 0 || len(a.Rescues) != 0 {
+		t.Errorf("nothing failed, but: lost %d, rescues %v", a.Lost, a.Rescues)
 	}
 }
 
@@ -89,8 +91,8 @@ func judge(t *testing.T, code int, header http.Header, body []byte, want string)
 	switch code {
 	case http.StatusOK:
 		var a harness.Answer
-		if err := json.Unmarshal(body, &a.ChatCompletion); err != nil || len(a.Text()) < len(want) || a.Text()[:len(want)] != want {
-			t.Errorf("served with %.80q, want it to begin with %.80q", body, want)
+		if err := json.Unmarshal(body, &a.ChatCompletion); err != nil || a.Text() != want {
+			t.Errorf("served with %s, want %q", body, want)
 		}
 		return "served"
 	case http.StatusTooManyRequests:

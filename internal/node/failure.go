@@ -2,7 +2,6 @@ package node
 
 import (
 	"fmt"
-	"os"
 	"sync"
 	"syscall"
 	"time"
@@ -48,8 +47,6 @@ func (c *chaos) arm(o *stage.Chaos) (*failure, error) {
 	}
 	return f, nil
 }
-
-func signalSelf(sig syscall.Signal) { _ = syscall.Kill(os.Getpid(), sig) }
 
 // strike fails if the step is the one.
 func (f *failure) strike(s stage.Step) {

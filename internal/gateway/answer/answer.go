@@ -40,7 +40,7 @@ type Answer struct {
 
 	story     story
 	exactness exactness
-	deaths    map[int]int // by position: nodes that died computing it
+	deaths    map[int]*death // by position: nodes that died computing it
 }
 
 // Start chooses a route and opens its stages. The context bounds the whole answer.
@@ -70,7 +70,7 @@ func needOf(j Job) Need {
 
 // answer makes an answer that follows a grant; its stages are not open yet.
 func (r *Runner) answer(ctx context.Context, job Job, grant Grant) *Answer {
-	a := &Answer{run: r, job: job, need: needOf(job), parent: ctx, grant: grant, logs: map[int]*boundary{}, deaths: map[int]int{}}
+	a := &Answer{run: r, job: job, need: needOf(job), parent: ctx, grant: grant, logs: map[int]*boundary{}, deaths: map[int]*death{}}
 	a.limits = r.Limits.withDefaults()
 	a.tokens = append(make([]int32, 0, len(job.Prompt)+job.MaxTokens), job.Prompt...)
 	a.purse = &purse{limit: a.limits.SessionBytes, all: r.Budget}

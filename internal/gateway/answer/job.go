@@ -3,6 +3,7 @@ package answer
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"time"
 
 	"hecate/internal/sampling"
@@ -79,6 +80,7 @@ func (k FailureKind) String() string { return [...]string{"gone", "silent", "ref
 // rescue resumes sooner.
 type Progress struct {
 	Tokens     int  // positions to bring a substitute to
+	Again      bool // the same failure as in the call before: nobody is to be blamed twice
 	StatesKept bool // the boundary states are at hand: a substitute replays its own layers only
 }
 
@@ -111,6 +113,7 @@ const (
 	Copy      RescueKind = "copy"      // another whole copy took over
 	Reconnect RescueKind = "reconnect" // the node lives and kept its state
 	Reroute   RescueKind = "reroute"   // nothing had been sent yet
+	Revival   RescueKind = "revival"   // the node itself came back, and was fed again
 	Hedge     RescueKind = "hedge"     // nothing had been sent yet, and a second try was faster
 	Again     RescueKind = "again"     // no rescue: a node had no room after all, and the answer waited for some
 )
@@ -181,7 +184,9 @@ type Runner struct {
 	Events func(Event) // told of every rescue and loss; must not block
 	Log    *slog.Logger
 
-	hedges hedges
+	hedges     hedges
+	casualties casualties
+	trial      sync.Mutex // held while an answer computes what may have killed two nodes
 }
 
 // An Event is one step in the story of an answer.

@@ -145,18 +145,23 @@ func (a *Answer) chunk(ctx context.Context, l *link, total int) (stage.Step, err
 }
 
 // step sends one step to a stage and has its answer.
-func (a *Answer) step(ctx context.Context, l *link, s stage.Step) (stage.Result, error) {
+func (a *Answer) step(ctx context.Context, l *link, s stage.Step) (r stage.Result, err error) {
 	s.Want = a.want(l, s)
+	if a.onTrial(s) {
+		a.run.trial.Lock()
+		defer a.run.trial.Unlock()
+	}
 	began := time.Now()
 	ctx, done := l.under(ctx)
 	defer done()
 	a.waits.begin(l.stage.Node)
 	defer a.waits.end(l.stage.Node)
+	a.run.casualties.enter(l.stage.Node, a)
+	defer func() { a.run.casualties.leave(l.stage.Node, a, err != nil) }()
 	if err := l.send(ctx, s); err != nil {
 		return stage.Result{}, err
 	}
-	r, err := l.recv(ctx, a.patience(l, s.Rows()))
-	if err != nil {
+	if r, err = l.recv(ctx, a.patience(l, s.Rows())); err != nil {
 		return stage.Result{}, err
 	}
 	if err := fits(s, r); err != nil {

@@ -29,14 +29,22 @@ func (a *Answer) rescue(err error) error {
 	}
 	a.story.noticed(failed, len(a.tokens))
 	a.abandon(failed)
-	if failed.kind == Gone && !errors.Is(failed.err, errNodeDead) && a.reconnect(failed) {
-		a.story.goesOn(Reconnect)
-		return nil
+	others := a.run.casualties.others(failed.node, a)
+	failure := failed.failure()
+	if failed.kind == Gone && !errors.Is(failed.err, errNodeDead) {
+		again := a.reconnect(failed)
+		if again == nil {
+			a.story.goesOn(Reconnect)
+			return nil
+		}
+		if again.kind == Refused { // it lives, but it is another process than before
+			failure.Kind = Refused
+		}
 	}
-	if err := a.bury(failed); err != nil {
+	if err := a.bury(failed, others); err != nil {
 		return err
 	}
-	return a.reroute(failed)
+	return a.reroute(failed.stage, failure)
 }
 
 // condemn says whether a failure ends the answer at once: too many rescues, or
@@ -62,37 +70,62 @@ func (a *Answer) abandon(f *stageError) {
 
 // reconnect tries the same node once over another connection; a node that kept
 // the state resumes without replay.
-func (a *Answer) reconnect(f *stageError) bool {
+func (a *Answer) reconnect(f *stageError) *stageError {
 	stages := a.grant.Route.Stages
 	l, err := a.open(a.ctx, f.stage, stages[f.stage], f.stage == len(stages)-1, true, true)
 	if err != nil {
-		return false
+		var se *stageError
+		errors.As(err, &se) // open fails with nothing else
+		return se
 	}
 	a.links[f.stage] = l
-	return true
+	return nil
 }
 
-// bury counts a death. Two at one position that nobody has ever computed mean
-// that this very input kills nodes.
-func (a *Answer) bury(f *stageError) error {
+// death is what is known of the nodes that died while they computed one position.
+type death struct {
+	nodes   int
+	crowded bool // other answers were on one of them
+}
+
+// bury counts a death. An answer that was alone with two dying nodes, at one
+// position that nobody has ever computed, kills nodes. When others were there
+// too, it is tried once more by itself (onTrial): a third death convicts it.
+func (a *Answer) bury(f *stageError, others int) error {
 	if f.kind == Refused || f.position < a.proven {
 		return nil
 	}
-	a.deaths[f.position]++
-	if a.deaths[f.position] < 2 {
+	d := a.deaths[f.position]
+	if d == nil {
+		d = &death{}
+		a.deaths[f.position] = d
+	}
+	d.nodes++
+	d.crowded = d.crowded || others > 0
+	if d.nodes < 2 || d.nodes == 2 && d.crowded {
 		return nil
 	}
 	a.run.Poison.add(a.job)
 	return fmt.Errorf("answer %s, position %d: %w; the last was %s: %w", a.job.ID, f.position, ErrQueryOfDeath, f.node, f)
 }
 
+// onTrial says that a step computes a position at which two nodes died.
+func (a *Answer) onTrial(s stage.Step) bool {
+	for position, d := range a.deaths {
+		if d.nodes >= 2 && position >= s.Position && position < s.Position+s.Rows() {
+			return true
+		}
+	}
+	return false
+}
+
 // reroute asks the router for a route without the failed node, and keeps asking
 // while time remains: a node may return.
-func (a *Answer) reroute(f *stageError) error {
+func (a *Answer) reroute(stage int, f Failure) error {
 	deadline := time.Now().Add(a.limits.RescueTime)
-	failed := []Failure{f.failure()}
-	for {
-		grant, kind, err := a.run.Router.Rescue(a.ctx, a.need, a.grant, failed, Progress{Tokens: len(a.tokens), StatesKept: a.statesKept(f.stage)})
+	for again := false; ; again = true {
+		grant, kind, err := a.run.Router.Rescue(a.ctx, a.need, a.grant, []Failure{f},
+			Progress{Tokens: len(a.tokens), Again: again, StatesKept: a.statesKept(stage)})
 		if err == nil {
 			a.adopt(grant, kind)
 			return nil

@@ -19,12 +19,20 @@ func (d *Dispatcher) Blame(n answer.Need, failed []answer.Failure) {
 	d.tell(gone)
 }
 
+// lossMemory is how long several lost connections to one node are one death: all
+// its answers notice at once, and none of them is more news than the first.
+const lossMemory = time.Second
+
 // condemnLocked books the failures. A node whose connections are gone counts as
 // dead until it is heard of again; membership is told, so that everybody knows.
 func (d *Dispatcher) condemnLocked(n answer.Need, failed []answer.Failure, rescue bool) (gone []string) {
 	now := time.Now()
 	for _, f := range failed {
 		b := d.bookLocked(f.Node)
+		if f.Kind == answer.Gone && now.Sub(b.lost) <= lossMemory {
+			d.shunLocked(f.Node, b, now)
+			continue // the same death, seen by one more answer
+		}
 		switch verdictOn(f) {
 		case isFull:
 			d.pauseLocked(f.Node, b, n, rescue, now)
@@ -37,6 +45,7 @@ func (d *Dispatcher) condemnLocked(n answer.Need, failed []answer.Failure, rescu
 			d.shunLocked(f.Node, b, now)
 		}
 		if f.Kind == answer.Gone {
+			b.lost = now
 			gone = append(gone, f.Node)
 		}
 		d.signalLocked(f.Node, b, now)

@@ -55,6 +55,7 @@ type book struct {
 	alive    context.Context // ends when the node dies
 	die      context.CancelCauseFunc
 	living   bool
+	lost     time.Time // when its connections were last lost, as news
 
 	incarnation, sequence uint64    // of its last report
 	condemned             time.Time // we saw it fail; it counts as dead until it is heard of again

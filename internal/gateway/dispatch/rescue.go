@@ -14,8 +14,11 @@ import (
 // before the old ones are released. On error the old grant stands.
 func (d *Dispatcher) Rescue(_ context.Context, n answer.Need, g answer.Grant, failed []answer.Failure, p answer.Progress) (answer.Grant, answer.RescueKind, error) {
 	d.mu.Lock()
-	gone := d.condemnLocked(n, failed, true)
-	route, err := d.rescueLocked(n, g, failed, p)
+	var gone []string
+	if !p.Again {
+		gone = d.condemnLocked(n, failed, true)
+	}
+	route, kind, err := d.wayOnLocked(n, g, failed, p)
 	if err != nil {
 		d.mu.Unlock()
 		d.tell(gone)
@@ -26,7 +29,25 @@ func (d *Dispatcher) Rescue(_ context.Context, n answer.Need, g answer.Grant, fa
 	d.wakeLocked()
 	d.mu.Unlock()
 	d.tell(gone)
-	return next, kindOf(route), nil
+	return next, kind, nil
+}
+
+// wayOnLocked is the old route, when its nodes are all back, or another.
+func (d *Dispatcher) wayOnLocked(n answer.Need, g answer.Grant, failed []answer.Failure, p answer.Progress) (swarm.Route, answer.RescueKind, error) {
+	if p.Again && d.wholeLocked(g.Route) {
+		return g.Route, answer.Revival, nil
+	}
+	route, err := d.rescueLocked(n, g, failed, p)
+	return route, kindOf(route), err
+}
+
+// wholeLocked says that every node of a route lives and holds its layers, by its
+// own newest word.
+func (d *Dispatcher) wholeLocked(route swarm.Route) bool {
+	if d.mu.router == nil {
+		return false
+	}
+	return swarm.ValidateRoute(route, d.mu.fleet.State(d.mu.router.Plan()), swarm.RouteCheck{ConfirmedOnly: true}) == nil
 }
 
 func kindOf(r swarm.Route) answer.RescueKind {

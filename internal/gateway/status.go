@@ -6,7 +6,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"hecate/internal/control"
 	"hecate/internal/gateway/openai"
@@ -172,9 +171,7 @@ func (g *Gateway) answers() report.Answers {
 	for reason, n := range q.Refused {
 		a.Refused[string(reason)] = n
 	}
-	if q.Admitted > 0 {
-		a.QueueWaitMS = milliseconds(q.Wait.Sum) / float64(q.Admitted)
-	}
+	a.QueueWait = report.Histogram{Bounds: q.Wait.Bounds, Counts: q.Wait.Counts, Sum: q.Wait.Sum.Seconds()}
 	g.counts.mu.Lock()
 	defer g.counts.mu.Unlock()
 	for k, n := range g.counts.rescues {
@@ -182,8 +179,6 @@ func (g *Gateway) answers() report.Answers {
 	}
 	return a
 }
-
-func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 func (g *Gateway) nodeReport(m *control.Member, doc *control.PlanDocument) report.Node {
 	n := report.Node{ID: m.ID, Alive: m.Status.Living(), Fragments: []swarm.Fragment{}}

@@ -70,6 +70,18 @@ func (s sink) by(name, help, label string, counts map[string]uint64) {
 	}
 }
 
+// histogram sends counts per bucket, which Prometheus wants cumulative.
+func (s sink) histogram(name, help string, h report.Histogram) {
+	buckets, total := make(map[float64]uint64, len(h.Bounds)), uint64(0)
+	for i, n := range h.Counts {
+		total += uint64(n)
+		if i < len(h.Bounds) {
+			buckets[h.Bounds[i]] = total
+		}
+	}
+	s <- prometheus.MustNewConstHistogram(prometheus.NewDesc(name, help, nil, nil), total, h.Sum, buckets)
+}
+
 func truth(b bool) float64 {
 	if b {
 		return 1

@@ -141,7 +141,7 @@ func TestAFlappingNodeKeepsItsRecord(t *testing.T) {
 			n.status = control.StatusDead
 			w.show()
 			n.status = control.StatusAlive
-			time.Sleep(time.Millisecond)
+			time.Sleep(1500 * time.Millisecond)
 			w.report()
 		}
 		if got := circuitOf(w.d, "n0"); got != swarm.CircuitOpen {

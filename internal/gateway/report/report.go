@@ -69,8 +69,15 @@ type Answers struct {
 	Lost     int64            `json:"lost"`
 	Rescues  map[string]int64 `json:"rescues"` // by kind
 	// Refused counts by reason: queue_full, wait_too_long, no_room, not_ready, too_large.
-	Refused     map[string]int64 `json:"refused"`
-	QueueWaitMS float64          `json:"queue_wait_ms"` // mean over all that were admitted
+	Refused   map[string]int64 `json:"refused"`
+	QueueWait Histogram        `json:"queue_wait"` // of all that were admitted
+}
+
+// Histogram counts durations by upper bounds.
+type Histogram struct {
+	Bounds []float64 `json:"bounds"` // seconds, rising
+	Counts []int64   `json:"counts"` // one more than bounds: the rest; not cumulative
+	Sum    float64   `json:"sum"`    // seconds
 }
 
 // Plan is the current plan; GET /v1/swarm/plan.

@@ -192,3 +192,61 @@ func tlsPair(t testing.TB) (client, server *tls.Conn) {
 	t.Cleanup(func() { _, _ = client.Close(), server.Close() })
 	return client, server
 }
+
+// BenchmarkAgainstBareTLS sends the same 32 KiB payloads through a session and
+// through crypto/tls alone, in turns of some milliseconds, so that whatever else
+// the machine does falls on both. x is our throughput over theirs, cpu-x the
+// same of CPU time spent.
+func BenchmarkAgainstBareTLS(b *testing.B) {
+	const n, turn = 32 << 10, 64
+	s := benchSession(b, sink)
+	client, server := tlsPair(b)
+	go func() {
+		buf := make([]byte, n)
+		for i := 1; ; i++ {
+			if _, err := io.ReadFull(server, buf); err != nil {
+				return
+			}
+			if i%turn == 0 {
+				_, _ = server.Write(buf[:1])
+			}
+		}
+	}()
+	ctx := context.Background()
+	payload, one := make([]byte, n), make([]byte, 1)
+	ours := func() error {
+		for range turn {
+			if err := s.Send(ctx, payload); err != nil {
+				return err
+			}
+		}
+		if err := s.Send(ctx, []byte("end")); err != nil {
+			return err
+		}
+		_, err := s.Recv(ctx)
+		return err
+	}
+	theirs := func() error {
+		for range turn {
+			if _, err := client.Write(payload); err != nil {
+				return err
+			}
+		}
+		_, err := io.ReadFull(client, one)
+		return err
+	}
+	var wall, cpu [2]time.Duration
+	for b.Loop() {
+		for i, f := range []func() error{ours, theirs} {
+			start, used := time.Now(), cpuTime()
+			if err := f(); err != nil {
+				b.Fatal(err)
+			}
+			wall[i] += time.Since(start)
+			cpu[i] += cpuTime() - used
+		}
+	}
+	b.ReportMetric(float64(wall[1])/float64(wall[0]), "x")
+	b.ReportMetric(float64(cpu[1])/float64(cpu[0]), "cpu-x")
+	b.ReportMetric(float64(b.N*turn*n)/1e6/wall[0].Seconds(), "MB/s-ours")
+}

@@ -18,11 +18,13 @@ import (
 // CANCEL, the loss of the connection, a broken rule. What the peer sent before
 // its CLOSE can still be received afterwards.
 type session struct {
-	id    uint64
-	owner sessionOwner
-	at    atomic.Pointer[link] // changes only before the OPEN is queued; see registry.rebind
-	lane  lane                 // guarded by the link's outbox
+	id     uint64
+	owner  sessionOwner
+	at     atomic.Pointer[link] // changes only before the OPEN is queued; see registry.rebind
+	window int                  // bytes that the peer advertised for this session; set before it is published
+	lane   lane                 // guarded by the link's outbox
 
+	pacer pacer
 	ready chan struct{} // capacity 1: a message is there
 	done  chan struct{}
 	over  atomic.Bool // copy of mu.err != nil for the reader
@@ -60,7 +62,13 @@ func (s *session) settle(l *link) {
 	defer s.mu.Unlock()
 	s.at.Store(l)
 	s.mu.in = inbox{st: l.st, maxBytes: int(l.mine.WindowBytes), maxMessages: int(l.mine.WindowMessages)}
-	s.mu.out = newCredit(l.peerHello.WindowBytes, l.peerHello.WindowMessages)
+	s.advertised(l.peerHello.WindowBytes, l.peerHello.WindowMessages)
+}
+
+// advertised is the peer's window for this unpublished session.
+func (s *session) advertised(bytes, messages uint32) {
+	s.mu.out = newCredit(bytes, messages)
+	s.window = s.mu.out.windowBytes
 }
 
 // on is the connection that carries the session.
@@ -68,7 +76,7 @@ func (s *session) on() *link { return s.at.Load() }
 
 func (s *session) ID() uint64            { return s.id }
 func (s *session) Peer() Peer            { return s.on().peer }
-func (s *session) MaxMessage() int       { return s.on().maxMessage }
+func (s *session) MaxMessage() int       { return maxMessage(s.window) }
 func (s *session) Done() <-chan struct{} { return s.done }
 
 func (s *session) Draining() <-chan struct{} { return s.on().draining }
@@ -88,9 +96,10 @@ func (s *session) closeError() *CloseError {
 
 // Send implements Session.
 func (s *session) Send(ctx context.Context, payload []byte) error {
-	if len(payload) > s.on().maxMessage {
-		return &TooLargeError{Bytes: len(payload), Limit: s.on().maxMessage}
+	if len(payload) > s.MaxMessage() {
+		return &TooLargeError{Bytes: len(payload), Limit: s.MaxMessage()}
 	}
+	s.pace(ctx)
 	if err := s.spend(ctx, len(payload)); err != nil {
 		return err
 	}

@@ -58,6 +58,7 @@ type lane struct {
 	id         uint64
 	head, tail *buffer
 	bytes      int
+	drained    chan struct{} // gets a token once bytes < paceLow; nil: nobody waits
 	deficit    int
 	turn       bool         // the deficit of this turn is granted
 	place      [2]lanePlace // in lanes and in urgent
@@ -278,6 +279,7 @@ func (o *outbox) purgeLocked(l *lane) (frames, bytes int) {
 		b = next
 	}
 	l.head, l.tail, l.bytes, l.deficit, l.turn = nil, nil, 0, 0, false
+	l.unwatchLocked()
 	o.mu.lanes.remove(l)
 	return frames, bytes
 }

@@ -115,6 +115,7 @@ func (o *outbox) takeFrameLocked(l *lane) *buffer {
 	b := l.head
 	l.head, b.next = b.next, nil
 	l.bytes -= len(b.b)
+	l.unwatchLocked()
 	l.opened = true
 	if l.head == nil {
 		l.tail, l.deficit, l.turn = nil, 0, false

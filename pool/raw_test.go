@@ -323,3 +323,28 @@ func TestStrangersCostLittle(t *testing.T) {
 		_ = p.conn.Close()
 	})
 }
+
+// An OPEN may grant less than the hello did.
+func TestTheOpenersWindowCounts(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		limits := make(chan int, 1)
+		w.start("n1", func(ctx context.Context, s Session) {
+			limits <- s.MaxMessage()
+			for s.Send(ctx, make([]byte, 1000)) == nil {
+			}
+		}, nil)
+		p := w.dialRaw("n1", nil)
+		defer p.conn.Close()
+		_ = p.w.AppendOpen(1, wire.Open{WindowBytes: 4000, WindowMessages: 100})
+		p.flush()
+		if got, want := <-limits, maxMessage(4000); got != want {
+			t.Errorf("MaxMessage is %d, want %d", got, want)
+		}
+		got := 0
+		_ = p.conn.SetReadDeadline(time.Now().Add(time.Second))
+		_ = p.pump(func(f wire.Frame) bool { got += len(f.Payload) * int(f.ConnID); return true })
+		if got != 4000 {
+			t.Errorf("%d bytes came, the window is 4,000", got)
+		}
+	})
+}

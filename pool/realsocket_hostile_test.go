@@ -255,7 +255,7 @@ func TestRealSocketRudePeer(t *testing.T) {
 		},
 		"window without end": func(t *testing.T, p *peer) {
 			// The peer never takes its echo, so the node cannot go on reading.
-			tiny := wire.Open{WindowBytes: 1 << 10, WindowMessages: 1}
+			tiny := wire.Open{WindowBytes: 1 << 20, WindowMessages: 1}
 			p.must(t, p.AppendOpen(1, tiny))
 			go func() {
 				for chunk := make([]byte, wire.MaxPayload); p.Append(wire.TypeData, 0, 1, chunk) == nil; {

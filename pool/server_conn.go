@@ -54,7 +54,7 @@ func (c *serverConn) open(id uint64, o wire.Open) bool {
 	}
 	s := newSession(id, c, c.link)
 	s.lane.opened = true
-	s.mu.out = newCredit(o.WindowBytes, o.WindowMessages)
+	s.advertised(o.WindowBytes, o.WindowMessages)
 	ctx, cancel := context.WithCancel(c.run.hard)
 	s.stop = cancel
 	c.sessions[id] = s

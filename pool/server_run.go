@@ -180,23 +180,31 @@ func (r *serving) drain(halt func()) {
 	r.wg.Wait()
 }
 
+// awaitSessions waits for the sessions to end, at most DrainTime. A gateway closes
+// a connection that has none as soon as it hears of the drain; until it did, or
+// for openGrace, a session that it had opened before may still arrive.
 func (r *serving) awaitSessions() {
 	if r.srv.cfg.DrainTime == 0 {
 		return
 	}
 	deadline := time.NewTimer(r.srv.cfg.DrainTime)
 	defer deadline.Stop()
+	grace := time.NewTimer(openGrace)
+	defer grace.Stop()
+	late := false
 	for {
 		changed := r.idle.heard()
-		open := 0
-		for _, c := range r.list() {
+		conns, open := r.list(), 0
+		for _, c := range conns {
 			open += c.count()
 		}
-		if open == 0 {
+		if len(conns) == 0 || late && open == 0 {
 			return
 		}
 		select {
 		case <-changed:
+		case <-grace.C:
+			late = true
 		case <-deadline.C:
 			return
 		}

@@ -40,7 +40,10 @@ test: tools ## everything that guards a change (minutes)
 	@$(GO) test -timeout 25m ./...
 	@tools/say.sh "tests under the race detector, without the engine"
 	@$(RACE) -timeout 25m ./...
-	@tools/say.sh "the official JavaScript client"
+	@tools/say.sh "the official JavaScript clients"
+	@tools/clients/run.sh
+
+test-clients: build ## only the official JavaScript clients
 	@tools/clients/run.sh
 
 test-race: tools ## only the race detector's run

@@ -62,6 +62,10 @@ type Gateway struct {
 	}
 }
 
+// returnWait is how long a request waits for a usable copy: a worker process that
+// died is back, with its layers loaded, within a few seconds.
+const returnWait = 10 * time.Second
+
 // New makes a gateway.
 func New(cfg Config) *Gateway {
 	if cfg.Memory == 0 {
@@ -71,6 +75,9 @@ func New(cfg Config) *Gateway {
 	g.counts.rescues = map[answer.RescueKind]int64{}
 	g.chaos.allowed = cfg.AllowChaos
 	g.dispatch = dispatch.New(dispatch.Config{Gone: cfg.Membership.ReportReset})
+	if cfg.Queues.NotReady == 0 {
+		cfg.Queues.NotReady = returnWait
+	}
 	g.admission = admission.New(g.dispatch, cfg.Queues)
 	g.runner = &answer.Runner{
 		Router: g.admission, Opener: opener{cfg.Pool}, Budget: answer.NewBudget(cfg.Memory),

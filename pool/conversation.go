@@ -199,7 +199,7 @@ func (s *session) next() (b *buffer, more bool, err error) {
 	s.mu.fullSince = time.Time{}
 	bytes, messages := 0, 0
 	if s.mu.err == nil {
-		s.on().counts.buffered.Add(-int64(len(b.b)))
+		s.on().hold(-len(b.b))
 		bytes, messages = s.mu.in.credit()
 	}
 	more = s.mu.in.count > 0
@@ -245,7 +245,7 @@ func (s *session) end(err *CloseError, why endReason, discard bool, tell func(*o
 	}
 	s.mu.err = err
 	s.over.Store(true)
-	s.on().counts.buffered.Add(-int64(s.mu.in.bytes))
+	s.on().hold(-s.mu.in.bytes)
 	if discard {
 		s.mu.in.clear()
 	} else {
@@ -276,13 +276,15 @@ func (s *session) deliver(flags wire.Flags, payload []byte, own **buffer) {
 	}
 	before := s.mu.in.bytes
 	complete, err := s.mu.in.accept(flags, payload, own)
-	s.on().counts.buffered.Add(int64(s.mu.in.bytes - before))
+	if !s.on().hold(s.mu.in.bytes-before) && err == nil {
+		err = errHeld
+	}
 	if err == nil && complete && s.mu.fullSince.IsZero() && s.mu.in.full() {
 		s.mu.fullSince = time.Now()
 	}
 	s.mu.Unlock()
 	switch {
-	case err == errWindow:
+	case err == errWindow, err == errHeld:
 		s.on().counts.drop(dropOverload)
 		s.closeFor(&CloseError{Code: CodeOverloaded, Detail: err.Error()}, endOverloaded)
 	case err != nil:

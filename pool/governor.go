@@ -267,12 +267,24 @@ func (p *Pool) publishLocked() {
 			lists[w.group] = append(lists[w.group], c)
 		}
 	}
+	families := p.familiesLocked()
 	for name, g := range p.inv.known {
-		g.publish(lists[g])
+		g.publish(groupView{candidates: lists[g], families: families[g]})
 		if len(lists[g]) == 0 && !g.wanted.Load() && !p.hasWritersLocked(g) {
 			delete(p.inv.known, name)
 		}
 	}
+}
+
+// familiesLocked is what there should be, per group, ip4 first.
+func (p *Pool) familiesLocked() map[*group][]FamilyReadiness {
+	out := make(map[*group][]FamilyReadiness, len(p.inv.known))
+	for _, key := range sortedPairs(p.inv.pairs) {
+		pr := p.inv.pairs[key]
+		f := FamilyReadiness{Family: key.family, Floor: pr.target, Endpoints: len(p.endpointsLocked(key))}
+		out[pr.group] = append(out[pr.group], f)
+	}
+	return out
 }
 
 func (p *Pool) hasWritersLocked(g *group) bool {

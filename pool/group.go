@@ -11,11 +11,11 @@ type group struct {
 	name     string
 	wanted   atomic.Bool // in the desired map
 	sessions atomic.Int64
-	view     atomic.Pointer[[]candidate] // immutable; replaced by the pool
-	changed  bell                        // rings when view changes
-	lastUse  atomic.Int64                // Unix nanoseconds of the newest bind or unbind
-	lean     atomic.Bool                 // the floor is lowered: the next session must say so
-	recovery atomic.Int64                // Unix nanoseconds of the last asynchronous recovery
+	view     atomic.Pointer[groupView] // immutable; replaced by the pool
+	changed  bell                      // rings when view changes
+	lastUse  atomic.Int64              // Unix nanoseconds of the newest bind or unbind
+	lean     atomic.Bool               // the floor is lowered: the next session must say so
+	recovery atomic.Int64              // Unix nanoseconds of the last asynchronous recovery
 
 	// The pool's, under its lock.
 	used     bool
@@ -34,19 +34,26 @@ func (g *group) mayRecover(now time.Time) bool {
 	return g.recovery.CompareAndSwap(last, now.UnixNano())
 }
 
-func (g *group) candidates() []candidate {
+// groupView is what binds and readiness look at.
+type groupView struct {
+	candidates []candidate
+	families   []FamilyReadiness // Living and Ready are filled in by who asks
+}
+
+func (g *group) look() groupView {
 	if v := g.view.Load(); v != nil {
 		return *v
 	}
-	return nil
+	return groupView{}
 }
 
 // publish replaces the view if it differs.
-func (g *group) publish(list []candidate) {
-	if slices.Equal(g.candidates(), list) {
+func (g *group) publish(v groupView) {
+	old := g.look()
+	if slices.Equal(old.candidates, v.candidates) && slices.Equal(old.families, v.families) {
 		return
 	}
-	g.view.Store(&list)
+	g.view.Store(&v)
 	g.changed.ring()
 }
 

@@ -28,6 +28,7 @@ type inbox struct {
 
 var (
 	errWindow     = errors.New("peer broke its window")
+	errHeld       = errors.New("the connection's sessions hold too much unread")
 	errEmptyChunk = errors.New("empty chunk announces more")
 )
 

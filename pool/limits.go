@@ -25,6 +25,9 @@ const (
 	// ackEvery is the most credit, in bytes, that a receiver holds back before
 	// it returns it. Both sides derive the largest message from it.
 	ackEvery = 64 << 10
+	// maxHeld bounds what one connection may make us keep in all its sessions'
+	// inboxes together: each window is bounded, but a peer may open many.
+	maxHeld = 256 << 20
 	// consumerStall ends a session whose queue is full while its owner has
 	// read nothing for so long: memory is not a place to park.
 	consumerStall = 5 * time.Minute

@@ -39,6 +39,8 @@ type link struct {
 	fault     atomic.Pointer[linkFault]
 	wg        sync.WaitGroup
 
+	held     atomic.Int64 // bytes in the inboxes of its sessions
+	maxHeld  int64
 	heard    atomic.Int64 // nanoseconds since born of the newest inbound bytes
 	rtt      atomic.Int64 // smoothed, nanoseconds; 0: unknown
 	degraded atomic.Bool
@@ -95,6 +97,7 @@ func newLink(parts linkParts, st *store, counts *counters, settings func() *Sett
 		st: st, counts: counts, out: newOutbox(st, counts, settings()), settings: settings,
 		draining: make(chan struct{}), gone: make(chan struct{}), stop: make(chan struct{}),
 	}
+	l.maxHeld = maxHeld
 	window := newCredit(parts.theirs.WindowBytes, parts.theirs.WindowMessages)
 	l.maxMessage = max(0, maxMessage(window.windowBytes))
 	l.life.liveness = newLiveness(settings(), now, parts.roundTrip)
@@ -149,6 +152,16 @@ func (l *link) retire() {
 
 // markDraining says that no new session may start here. Idempotent.
 func (l *link) markDraining() { l.drainOnce.Do(func() { close(l.draining) }) }
+
+// hold counts bytes into (or out of) the inboxes of the link's sessions, and says
+// whether they are within what one peer may make us keep.
+func (l *link) hold(n int) bool {
+	if n == 0 {
+		return true
+	}
+	l.counts.buffered.Add(int64(n))
+	return l.held.Add(int64(n)) <= l.maxHeld
+}
 
 // configure applies reloaded settings.
 func (l *link) configure() {

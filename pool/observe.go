@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Ready says whether the group can take sessions now.
+// Ready says whether the group can take sessions now. It takes no lock.
 func (p *Pool) Ready(name string) Readiness {
 	r := Readiness{Group: name, Direct: p.settings().Fallback == FallbackDirect}
 	g := (*p.groups.Load())[name]
@@ -18,25 +18,18 @@ func (p *Pool) Ready(name string) Readiness {
 		return r
 	}
 	r.Known = true
-	living := map[Family]int{}
-	for _, c := range g.candidates() {
-		if c.w.link.fault.Load() == nil {
-			living[c.w.family]++
+	view := g.look()
+	for _, f := range view.families {
+		for _, c := range view.candidates {
+			if c.w.family == f.Family && c.w.link.fault.Load() == nil {
+				f.Living++
+			}
 		}
-	}
-	p.inv.Lock()
-	defer p.inv.Unlock()
-	for _, family := range []Family{IP4, IP6} {
-		pr := p.inv.pairs[pairKey{name, family}]
-		if pr == nil {
-			continue
-		}
-		f := FamilyReadiness{Family: family, Living: living[family], Floor: pr.target, Ready: living[family] > 0}
-		f.Endpoints = len(p.endpointsLocked(pr.key))
+		f.Ready = f.Living > 0
 		r.Families = append(r.Families, f)
 		r.Ready = r.Ready || f.Ready
 		if f.Living < f.Floor {
-			r.Missing = append(r.Missing, fmt.Sprintf("%s: %d of %d writers", family, f.Living, f.Floor))
+			r.Missing = append(r.Missing, fmt.Sprintf("%s: %d of %d writers", f.Family, f.Living, f.Floor))
 		}
 	}
 	r.Ready = r.Ready || r.Direct

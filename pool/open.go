@@ -106,7 +106,7 @@ func (p *Pool) waitOpen(ctx context.Context, g *group, opt OpenOptions) (Session
 // session that was bound to a writer which died before the OPEN was queued moves
 // to the next. Neither a session nor an error means that nobody took it.
 func (p *Pool) tryOpen(g *group, opt OpenOptions) (*session, error) {
-	pick := picker{all: g.candidates(), settings: p.settings(), now: time.Now(), prefer: opt.Endpoint, random: p.random}
+	pick := picker{all: g.look().candidates, settings: p.settings(), now: time.Now(), prefer: opt.Endpoint, random: p.random}
 	var s *session
 	for {
 		c, ok := pick.next()

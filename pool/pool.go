@@ -132,6 +132,7 @@ func (p *Pool) adoptMapLocked(m Map, now time.Time) {
 	}
 	p.groups.Store(&groups)
 	p.makePairsLocked(m)
+	p.publishLocked()
 }
 
 // makePairsLocked keeps one pair per group and family of the map; a pair that
@@ -141,7 +142,10 @@ func (p *Pool) makePairsLocked(m Map) {
 		for family, endpoints := range families {
 			key := pairKey{name, family}
 			if len(endpoints) > 0 && p.inv.pairs[key] == nil {
-				p.inv.pairs[key] = newPair(key, p.inv.known[name])
+				pr := newPair(key, p.inv.known[name])
+				pr.floor = staticRequirement(len(endpoints), p.settings())
+				pr.target = pr.floor
+				p.inv.pairs[key] = pr
 			}
 		}
 	}

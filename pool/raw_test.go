@@ -348,3 +348,28 @@ func TestTheOpenersWindowCounts(t *testing.T) {
 		}
 	})
 }
+
+// Many sessions, each within its window, must not add up to all our memory.
+func TestOneConnectionHoldsBoundedMemory(t *testing.T) {
+	inWorld(t, nil, func(w *world) {
+		n := w.start("n1", hold, nil)
+		p := w.dialRaw("n1", nil)
+		defer p.conn.Close()
+		p.open(1)
+		p.open(2)
+		p.flush()
+		settle(time.Second)
+		n.srv.connections()[0].link.maxHeld = 1 << 20
+		for range 31 { // just within
+			_ = p.w.Append(wire.TypeData, 0, 1, make([]byte, wire.MaxPayload))
+		}
+		_ = p.w.Append(wire.TypeData, 0, 2, make([]byte, wire.MaxPayload))
+		_ = p.w.Append(wire.TypeData, 0, 2, make([]byte, wire.MaxPayload))
+		p.flush()
+		p.wantEnd(wire.TypeClose, 2, wire.CodeOverloaded)
+		snap := n.srv.Snapshot()
+		if snap.SessionsOpen != 1 || snap.SessionsClosed["overloaded"] != 1 {
+			t.Errorf("%+v", snap)
+		}
+	})
+}

@@ -45,7 +45,7 @@ func (g *Gateway) completions(w http.ResponseWriter, r *http.Request) error {
 	}
 	reply := &completionReply{req: req, offset: make([]int, req.Choices())}
 	if req.Echo {
-		reply.echo = req.Prompt.Text
+		reply.echo = spoken(req.Prompt, model)
 	}
 	return g.reply(w, r, wish, req.Stream, reply)
 }
@@ -70,6 +70,18 @@ func promptTokens(p openai.Prompt, m *Model) ([]int32, *openai.Error) {
 		}
 	}
 	return p.Tokens, nil
+}
+
+// spoken is the prompt as text.
+func spoken(p openai.Prompt, m *Model) string {
+	if p.Tokens == nil {
+		return p.Text
+	}
+	var b []byte
+	for _, id := range p.Tokens {
+		b = append(b, m.Text.Bytes(id)...)
+	}
+	return strings.ToValidUTF8(string(b), "\uFFFD")
 }
 
 // completionReply words a generation in the older API.

@@ -12,8 +12,10 @@ import (
 )
 
 type chaosCmd struct {
-	Arm   chaosArmCmd   `cmd:"" help:"For the next request: the node of a stage fails just before it computes a token."`
-	Proxy chaosProxyCmd `cmd:"" help:"A TCP proxy that delays, loses, falls silent, resets and refuses on command."`
+	Arm      chaosArmCmd      `cmd:"" help:"For the next request: the node of a stage fails just before it computes a token."`
+	Run      chaosRunCmd      `cmd:"" help:"Play a script of failures against a swarm on this machine."`
+	Proxy    chaosProxyCmd    `cmd:"" help:"A TCP proxy that delays, loses, falls silent, resets and refuses on command."`
+	Upstream chaosUpstreamCmd `cmd:"" help:"A server of OpenAI's API that fails on purpose, to try clients and gateways on."`
 }
 
 type chaosArmCmd struct {

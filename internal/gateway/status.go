@@ -136,7 +136,7 @@ func holdsAll(n *swarm.NodeState, model string, r swarm.LayerRange) bool {
 func (g *Gateway) Status() report.Status {
 	view := g.cfg.Membership.View()
 	doc := g.plan.Load()
-	st := report.Status{State: "healthy", Gateway: g.cfg.Name, Version: g.cfg.Version, Nodes: []report.Node{}, Models: []report.Model{}, Answers: g.answers()}
+	st := report.Status{State: "healthy", Gateway: g.cfg.Name, Version: g.cfg.Version, Chaos: g.chaos.allowed, Nodes: []report.Node{}, Models: []report.Model{}, Answers: g.answers()}
 	living := 0
 	for i := range view.Members {
 		n := g.nodeReport(&view.Members[i], doc)

@@ -14,6 +14,7 @@ type Status struct {
 	URL        string   `json:"url,omitempty"`
 	Version    string   `json:"version"`
 	Generation uint64   `json:"generation"` // of the plan
+	Chaos      bool     `json:"chaos"`      // failures may be rehearsed: --allow-chaos
 	Nodes      []Node   `json:"nodes"`
 	Models     []Model  `json:"models"`
 	Answers    Answers  `json:"answers"`

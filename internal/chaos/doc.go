@@ -1,0 +1,9 @@
+// Package chaos rehearses failures: an upstream that speaks OpenAI's API and
+// fails in a way that has a name ([Upstream]), and a language for failures of a
+// running swarm, one command a line ([Parse], [Script.Run]).
+//
+// A script knows neither processes nor HTTP; it acts through [Hands], and who
+// implements them decides which processes may be touched. A script cannot delay
+// or lose what travels between gateway and node: that takes a proxy between
+// them, which is package faultproxy.
+package chaos

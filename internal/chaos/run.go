@@ -1,0 +1,181 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// lookAgain is how often await looks: a tenth of the time in which a person
+// would call something immediate, and little work for a gateway.
+const lookAgain = 100 * time.Millisecond
+
+// Act is what is done to a node's process.
+type Act int
+
+// Acts.
+const (
+	Kill     Act = iota // it dies at once
+	Stop                // it freezes
+	Continue            // it goes on
+)
+
+func (a Act) String() string {
+	switch a {
+	case Kill:
+		return "kill"
+	case Stop:
+		return "stop"
+	case Continue:
+		return "continue"
+	}
+	panic(fmt.Sprintf("BUG: no such act: %d", int(a)))
+}
+
+// Hands do what a script says. They err when a node has no process that they may touch.
+type Hands interface {
+	// Do acts on a node's process. A node that was stopped stays known to the
+	// hands, though the swarm takes it for dead.
+	Do(ctx context.Context, node string, act Act) error
+	// Arm arms a failure for the next request.
+	Arm(ctx context.Context, o Order) error
+	// Look gives the swarm as it is now.
+	Look(ctx context.Context) (Sight, error)
+}
+
+// run is one run of a script.
+type run struct {
+	script *Script
+	hands  Hands
+	before Sight           // when it began
+	frozen map[string]bool // stopped and not continued
+}
+
+// Run does the commands in order and ends at the first that fails; its error
+// names file and line. Before each command it calls report. However it ends, at
+// the latest then every node that it stopped is continued.
+func (s *Script) Run(ctx context.Context, hands Hands, report func(line int, text string)) (err error) {
+	r := &run{script: s, hands: hands, frozen: map[string]bool{}}
+	if r.before, err = hands.Look(ctx); err != nil {
+		return fmt.Errorf("look at the swarm: %w", err)
+	}
+	defer func() { err = errors.Join(err, r.thaw(context.WithoutCancel(ctx))) }()
+	for _, c := range s.commands {
+		report(c.line, c.text)
+		if err := r.do(ctx, c); err != nil {
+			return s.at(c, err)
+		}
+	}
+	return nil
+}
+
+func (r *run) do(ctx context.Context, c command) error {
+	switch c.verb {
+	case "kill":
+		return r.act(ctx, c.node, Kill)
+	case "stop":
+		return r.act(ctx, c.node, Stop)
+	case "continue":
+		return r.act(ctx, c.node, Continue)
+	case "flap":
+		return r.flap(ctx, c)
+	case "arm":
+		return r.hands.Arm(ctx, c.order)
+	case "wait":
+		return pause(ctx, c.within)
+	case "expect":
+		now, err := r.hands.Look(ctx)
+		if err != nil {
+			return err
+		}
+		return c.wanted.check(r.before, now)
+	case "await":
+		return r.await(ctx, c)
+	}
+	panic("BUG: a command that was parsed is unknown: " + c.verb)
+}
+
+// act does and remembers whom to continue at the end.
+func (r *run) act(ctx context.Context, node string, a Act) error {
+	if err := r.hands.Do(ctx, node, a); err != nil {
+		return err
+	}
+	if a == Stop {
+		r.frozen[node] = true
+	} else {
+		delete(r.frozen, node)
+	}
+	return nil
+}
+
+// thaw continues what is still frozen, all of it even if one fails.
+func (r *run) thaw(ctx context.Context) error {
+	var nodes []string
+	for node := range r.frozen {
+		nodes = append(nodes, node)
+	}
+	slices.Sort(nodes)
+	var faults []error
+	for _, node := range nodes {
+		if err := r.act(ctx, node, Continue); err != nil {
+			faults = append(faults, fmt.Errorf("%s: continue %s at the end: %w", r.script.name, node, err))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// flap freezes the node for half of every period; it ends with the node going.
+func (r *run) flap(ctx context.Context, c command) error {
+	for range int(c.length / c.every) {
+		if err := r.act(ctx, c.node, Stop); err != nil {
+			return err
+		}
+		if err := pause(ctx, c.every/2); err != nil {
+			return err
+		}
+		if err := r.act(ctx, c.node, Continue); err != nil {
+			return err
+		}
+		if err := pause(ctx, c.every-c.every/2); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// await looks until the condition holds, once at least and once after the time is over.
+func (r *run) await(ctx context.Context, c command) error {
+	deadline := time.Now().Add(c.within)
+	for {
+		over := !time.Now().Before(deadline)
+		now, err := r.hands.Look(ctx)
+		if err == nil {
+			err = c.wanted.check(r.before, now)
+		}
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if over {
+			return fmt.Errorf("still not after %v: %w", c.within, err)
+		}
+		if err := pause(ctx, min(lookAgain, time.Until(deadline))); err != nil {
+			return err
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

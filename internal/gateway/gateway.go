@@ -21,6 +21,7 @@ import (
 	"hecate/internal/gateway/dispatch"
 	"hecate/internal/metrics"
 	"hecate/pool"
+	"hecate/swarm"
 )
 
 // Config is what a gateway is made of.
@@ -74,7 +75,10 @@ func New(cfg Config) *Gateway {
 	g := &Gateway{cfg: cfg, log: cfg.Log}
 	g.counts.rescues = map[answer.RescueKind]int64{}
 	g.chaos.allowed = cfg.AllowChaos
-	g.dispatch = dispatch.New(dispatch.Config{Gone: cfg.Membership.ReportReset})
+	g.dispatch = dispatch.New(dispatch.Config{
+		Policy: swarm.Policy{ConfirmedOnly: true}, // no stage on a node that does not say that it holds it
+		Gone:   cfg.Membership.ReportReset,
+	})
 	if cfg.Queues.NotReady == 0 {
 		cfg.Queues.NotReady = returnWait
 	}

@@ -5,6 +5,7 @@ package engine
 import (
 	"context"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"syscall"
 	"testing"
@@ -34,7 +35,7 @@ func bench135M(b *testing.B) Engine {
 func BenchmarkDecode(b *testing.B) {
 	e := bench135M(b)
 	for _, streams := range []int{1, 8} {
-		b.Run(map[int]string{1: "1", 8: "8"}[streams], func(b *testing.B) {
+		b.Run(strconv.Itoa(streams), func(b *testing.B) {
 			var sessions []Session
 			for range streams {
 				s := open(b, e, "m", Range{0, 29}, 1024)
@@ -102,19 +103,23 @@ func BenchmarkSmallStep(b *testing.B) {
 	})
 }
 
-// BenchmarkPrefill measures prompt tokens per second of a prompt of 512.
+// BenchmarkPrefill measures prompt tokens per second, by the prompt's length.
 func BenchmarkPrefill(b *testing.B) {
 	e := bench135M(b)
 	s := open(b, e, "m", Range{0, 29}, 1024)
-	b.ReportAllocs()
-	begin := cpuTime()
-	for b.Loop() {
-		if err := s.Truncate(0); err != nil {
-			b.Fatal(err)
-		}
-		feed(b, s, make([]int32, 512), nil, WantLast)
+	for _, n := range []int{128, 512} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			b.ReportAllocs()
+			begin := cpuTime()
+			for b.Loop() {
+				if err := s.Truncate(0); err != nil {
+					b.Fatal(err)
+				}
+				feed(b, s, make([]int32, n), nil, WantLast)
+			}
+			report(b, b.N*n, cpuTime()-begin)
+		})
 	}
-	report(b, b.N*512, cpuTime()-begin)
 }
 
 // report gives tokens per second, and per second of processor time: with one

@@ -54,16 +54,28 @@ func TestPlan(t *testing.T) {
 }
 
 func TestChunkFollowsSpeed(t *testing.T) {
-	fast, slow := timing{perRow: 100 * time.Microsecond}, timing{perRow: 50 * time.Millisecond}
-	const target = 60 * time.Millisecond
-	if n := fast.chunk(target, true, 256); n != 256 {
-		t.Errorf("600 rows fit: %d, want the limit of 256", n)
-	}
-	if n := slow.chunk(target, true, 256); n != 8 {
-		t.Errorf("one row fits: %d, want the least, 8", n)
-	}
-	middle := timing{perRow: 2 * time.Millisecond}
-	if a, b := middle.chunk(target, true, 256), middle.chunk(target, false, 256); a != 30 || b != 120 {
-		t.Errorf("beside streams %d, want 30; alone %d, want 120", a, b)
+	const (
+		target = 60 * time.Millisecond
+		most   = 256
+	)
+	ms := func(n float64) time.Duration { return time.Duration(n * float64(time.Millisecond)) }
+	for _, c := range []struct {
+		name           string
+		decode, perRow time.Duration
+		beside, alone  int // rows beside streams, and without any
+	}{
+		{"nothing known", 0, 0, 32, 64},
+		{"fast", ms(1), ms(0.1), 256, 256},
+		{"only rows known", 0, ms(2), 32, 120},
+		{"the target decides", ms(5), ms(2), 30, 120},
+		{"a pass of one row decides", ms(50), ms(20), 10, 40},
+		{"the same machine ten times as busy", ms(500), ms(200), 10, 40},
+		{"slow", ms(60), ms(50), 8, 19},
+		{"only streams seen so far", ms(5), 0, 12, 48},
+	} {
+		x := timing{decode: c.decode, perRow: c.perRow}
+		if b, a := x.chunk(target, true, most), x.chunk(target, false, most); b != c.beside || a != c.alone {
+			t.Errorf("%s: %d rows beside streams and %d alone, want %d and %d", c.name, b, a, c.beside, c.alone)
+		}
 	}
 }

@@ -84,20 +84,26 @@ func (g *group) gather(now time.Time) time.Duration {
 
 // chunk is the number of rows of long inputs that fit into a pass without
 // making others wait too long: streams that run, or else whoever comes next.
+// The time a pass may take is the target, or some multiple of what a pass of
+// one row takes: on a slow or busy machine everything takes long, and chunks
+// that shrink with it would only waste time.
 func (t *timing) chunk(target time.Duration, streaming bool, most int) int {
 	const (
-		unmeasured = 32
-		least      = 8
-		patience   = 4 // without streams, a pass may be this much longer
+		least    = 8
+		patience = 4 // without streams, a pass may be this much longer
+		stretch  = 4 // passes of one row that a chunk may take beside streams
 	)
+	unmeasured, may := 32, max(target, stretch*t.decode)
 	if !streaming {
-		target *= patience
+		unmeasured, may = 64, patience*may
 	}
 	switch {
-	case t.perRow > 0:
-		return min(most, max(least, int(target/t.perRow)))
+	case t.perRow > 0 && t.decode > 0:
+		return min(most, max(least, int(may/t.perRow)))
+	case t.perRow > 0: // no pass of one row to compare with
+		return min(most, max(unmeasured, int(may/t.perRow)))
 	case t.decode > 0: // a row more costs less than a pass of its own
-		return min(most, unmeasured, max(least, int(target/t.decode)))
+		return min(most, unmeasured, max(least, int(may/t.decode)))
 	}
 	return min(unmeasured, most)
 }

@@ -41,7 +41,7 @@ func (t *theatre) questions() int {
 	switch {
 	case t.chats():
 		return len(shortQuestions)
-	case t.options.Context > 1000:
+	case t.options.Context > shortPrompt:
 		return 1
 	}
 	return 4

@@ -42,9 +42,13 @@ test: tools ## everything that guards a change (minutes)
 	@$(RACE) -timeout 25m ./...
 	@tools/say.sh "the official JavaScript clients"
 	@tools/clients/run.sh
+	@tools/say.sh "the demo model's tools"
+	@tools/python-tests.sh
 
 test-clients: build ## only the official JavaScript clients
 	@tools/clients/run.sh
+	@tools/say.sh "the demo model's tools"
+	@tools/python-tests.sh
 
 test-race: tools ## only the race detector's run
 	@$(RACE) ./...

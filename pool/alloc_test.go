@@ -63,3 +63,29 @@ func TestSteadyTrafficAllocatesNothing(t *testing.T) {
 	}
 	s.Close(CodeNormal)
 }
+
+// TestWaitingForCreditAllocatesNothing: a sender that is faster than its reader
+// waits for every message.
+func TestWaitingForCreditAllocatesNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector drops pooled buffers at random")
+	}
+	s, err := plainLoopback(t, sink).Open(context.Background(), "n1", OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	payload := make([]byte, 64)
+	burst := func() {
+		for range 1000 {
+			if err := s.Send(ctx, payload); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	burst()
+	if n := testing.AllocsPerRun(200, burst); n > 3 {
+		t.Errorf("%.1f allocations per 1,000 messages", n)
+	}
+	s.Close(CodeNormal)
+}

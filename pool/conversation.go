@@ -139,11 +139,13 @@ func (s *session) spend(ctx context.Context, n int) error {
 		s.mu.Unlock()
 		return nil
 	}
-	w := &creditWaiter{bytes: n, granted: make(chan struct{})}
-	s.mu.out.waiting = append(s.mu.out.waiting, w)
+	w := s.mu.out.queue(n)
 	s.mu.Unlock()
 	select {
 	case <-w.granted:
+		s.mu.Lock()
+		s.mu.out.spare = w
+		s.mu.Unlock()
 		return nil
 	case <-s.done:
 		return s.Err()

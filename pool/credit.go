@@ -12,12 +12,13 @@ type credit struct {
 	windowBytes, windowMessages int // what the peer advertised
 	bytes, messages             int // left; 0 <= bytes <= windowBytes, likewise messages
 	waiting                     []*creditWaiter
+	spare                       *creditWaiter // for the next one that waits, nil if none
 }
 
 // creditWaiter is a Send in line for credit.
 type creditWaiter struct {
 	bytes   int
-	granted chan struct{} // closed when the credit is taken
+	granted chan struct{} // capacity 1: the credit is taken
 }
 
 func newCredit(windowBytes, windowMessages uint32) credit {
@@ -51,11 +52,22 @@ func (c *credit) give(bytes, messages int) bool {
 		}
 		c.bytes -= w.bytes
 		c.messages--
-		close(w.granted)
+		w.granted <- struct{}{}
 		served++
 	}
 	c.waiting = slices.Delete(c.waiting, 0, served)
 	return honest
+}
+
+// queue puts a message of n bytes in line.
+func (c *credit) queue(n int) *creditWaiter {
+	w := c.spare
+	if w == nil {
+		w = &creditWaiter{granted: make(chan struct{}, 1)}
+	}
+	c.spare, w.bytes = nil, n
+	c.waiting = append(c.waiting, w)
+	return w
 }
 
 // leave takes a waiter out of the line; false: it was served already.

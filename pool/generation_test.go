@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -370,4 +372,60 @@ func TestWarmUpIsDroppedWithItsMap(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestOpensRaceSwaps: sessions are opened and closed while generations follow one
+// another, writers are replaced and connections die. A session is either refused
+// or it works, or it hears why not.
+func TestOpensRaceSwaps(t *testing.T) {
+	for seed := range uint64(seeds(20)) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			inWorld(t, func(s *Settings) { s.Coalesce = 0; s.ForceClose, s.DrainTTL = seconds(10), 0 }, func(w *world) {
+				w.start("n1", echo, nil)
+				w.start("n2", echo, nil)
+				w.net.SetLinks("gateway", "", longFatLite)
+				w.apply("n1")
+				settle(time.Second)
+				ctx, cancel := context.WithCancel(context.Background())
+				var wg sync.WaitGroup
+				for i := range 8 {
+					rng := rand.New(rand.NewPCG(seed, uint64(i)))
+					wg.Go(func() {
+						for ctx.Err() == nil {
+							s, err := w.pool.Open(ctx, "n1", OpenOptions{Rescue: rng.IntN(2) == 0, Payload: []byte("hello")})
+							if err != nil {
+								_ = sleepOr(ctx, time.Millisecond)
+								continue
+							}
+							if m, err := s.Recv(ctx); err == nil && string(m) != "hello" {
+								t.Errorf("got %q", m)
+							} else if err != nil && ctx.Err() == nil && !errors.Is(err, ErrSessionClosed) {
+								t.Errorf("neither an answer nor a reason: %v", err)
+							}
+							s.Close(CodeNormal)
+							_ = sleepOr(ctx, time.Duration(rng.IntN(20))*time.Millisecond)
+						}
+					})
+				}
+				rng := rand.New(rand.NewPCG(seed, 99))
+				for i := range 40 {
+					w.apply([]string{"n1", "n2"}[:1+i%2]...)
+					switch rng.IntN(4) {
+					case 0:
+						w.pool.Rotate()
+					case 1:
+						w.net.Cut("gateway", "n1")
+					}
+					time.Sleep(time.Duration(rng.IntN(60)) * time.Millisecond)
+				}
+				cancel()
+				wg.Wait()
+				settle(5 * time.Second)
+				checkInvariants(t, w.pool)
+				if n := w.pool.Snapshot().SessionsOpen; n != 0 {
+					t.Errorf("%d sessions left", n)
+				}
+			})
+		})
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
@@ -49,7 +50,7 @@ type Hands interface {
 type run struct {
 	script *Script
 	hands  Hands
-	before Sight           // when it began
+	before Sight           // when it began; pids of killed nodes: just before
 	frozen map[string]bool // stopped and not continued
 }
 
@@ -60,6 +61,10 @@ func (s *Script) Run(ctx context.Context, hands Hands, report func(line int, tex
 	r := &run{script: s, hands: hands, frozen: map[string]bool{}}
 	if r.before, err = hands.Look(ctx); err != nil {
 		return fmt.Errorf("look at the swarm: %w", err)
+	}
+	r.before.PID = maps.Clone(r.before.PID)
+	if r.before.PID == nil {
+		r.before.PID = map[string]int{}
 	}
 	defer func() { err = errors.Join(err, r.thaw(context.WithoutCancel(ctx))) }()
 	for _, c := range s.commands {
@@ -99,6 +104,15 @@ func (r *run) do(ctx context.Context, c command) error {
 
 // act does and remembers whom to continue at the end.
 func (r *run) act(ctx context.Context, node string, a Act) error {
+	if a == Kill {
+		now, err := r.hands.Look(ctx)
+		if err != nil {
+			return err
+		}
+		if pid := now.PID[node]; pid != 0 {
+			r.before.PID[node] = pid
+		}
+	}
 	if err := r.hands.Do(ctx, node, a); err != nil {
 		return err
 	}

@@ -40,9 +40,12 @@ func (d *diary) Look(context.Context) (Sight, error) {
 
 func TestRun(t *testing.T) {
 	ill := func(since time.Duration) Sight {
-		s := Sight{State: "healthy", Alive: map[string]bool{"a": true}, Rescues: 5, Lost: 1}
+		s := Sight{State: "healthy", Alive: map[string]bool{"a": true}, PID: map[string]int{"a": 10}, Rescues: 5, Lost: 1}
 		if since > 0 && since < 2*time.Second {
 			s.State, s.Why, s.Alive["a"] = "degraded", []string{"copy 0 waits for a"}, false
+		}
+		if since >= 3*time.Second {
+			s.PID["a"] = 11
 		}
 		if since > 0 {
 			s.Rescues = 7
@@ -75,6 +78,9 @@ func TestRun(t *testing.T) {
 		{name: "too late", script: "wait 1s\nawait healthy within 500ms", err: "d:2: await healthy within 500ms: still not after 500ms: the swarm is degraded: copy 0 waits for a", took: 1500 * time.Millisecond},
 		{name: "too few rescues", script: "wait 1s\nexpect rescues 3", err: "d:2: expect rescues 3: answers survived 2 failures since the script began", took: time.Second},
 		{name: "no such node", script: "expect node z alive", err: "d:1: expect node z alive: there is no node z"},
+		{name: "restarted", script: "kill a\nawait node a restarted within 5s", want: []string{"0s kill a"}, took: 3 * time.Second},
+		{name: "twice", script: "wait 3s\nkill a\nawait node a restarted within 1s", want: []string{"3s kill a"}, err: "d:3: await node a restarted within 1s: still not after 1s: a has no new process, its pid is 11", took: 4 * time.Second},
+		{name: "dead is not restarted", script: "wait 1s\nexpect node a restarted", err: "d:2: expect node a restarted: a is dead", took: time.Second},
 		{name: "still dead", script: "wait 1s\nexpect node a alive", err: "d:2: expect node a alive: a is dead", took: time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -32,9 +32,10 @@ const (
 //	await CONDITION within 30s        waits for it, or the script has failed
 //
 // Conditions are `state healthy` (or degraded, failed; `state` may be left
-// out), `node NAME alive` (or dead), `rescues N` (answers went on after at least
-// N failures since the script began) and `lost N` (at most N answers were lost
-// since then).
+// out), `node NAME alive` (or dead, or restarted: it lives as another process than
+// when the script began or killed it), `rescues N` (answers went on after at
+// least N failures since the script began) and `lost N` (at most N answers were
+// lost since then).
 type Script struct {
 	name     string
 	commands []command

@@ -1,6 +1,9 @@
 package chaos
 
 import (
+	"bytes"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -75,5 +78,22 @@ func TestParseSaysWhatIsWrongAndWhere(t *testing.T) {
 	}
 	if _, err := Parse("a.drill", strings.NewReader("# nothing\n")); err == nil {
 		t.Error("a script without commands is taken")
+	}
+}
+
+// The scripts that ship are well-formed.
+func TestExamplesParse(t *testing.T) {
+	files, err := filepath.Glob("../../examples/drills/*.drill")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no examples: %v", err)
+	}
+	for _, name := range files {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Parse(name, bytes.NewReader(b)); err != nil {
+			t.Error(err)
+		}
 	}
 }

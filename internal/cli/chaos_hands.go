@@ -114,9 +114,9 @@ func (h *swarmHands) Look(ctx context.Context) (chaos.Sight, error) {
 	if err := h.get(ctx, "/v1/swarm", &st); err != nil {
 		return chaos.Sight{}, err
 	}
-	s := chaos.Sight{State: st.State, Why: st.Why, Alive: map[string]bool{}, Lost: st.Answers.Lost}
+	s := chaos.Sight{State: st.State, Why: st.Why, Alive: map[string]bool{}, PID: map[string]int{}, Lost: st.Answers.Lost}
 	for _, n := range st.Nodes {
-		s.Alive[n.ID] = n.Alive
+		s.Alive[n.ID], s.PID[n.ID] = n.Alive, n.PID
 	}
 	for _, n := range st.Answers.Rescues {
 		s.Rescues += n

@@ -24,8 +24,8 @@ func (*chaosRunCmd) Help() string {
   kill NODE   stop NODE   continue NODE   flap NODE every 3s for 30s
   arm stage=1 at=20 action=kill|stop|drop [model=ID]
   wait 2s   expect CONDITION   await CONDITION within 30s
-Conditions: [state] healthy|degraded|failed, node NAME alive|dead, rescues N (at least, since the
-script began), lost N (at most). The script ends at the first command that fails, and continues what it stopped.
+Conditions: [state] healthy|degraded|failed, node NAME alive|dead|restarted, rescues N (at least,
+since the script began), lost N (at most). The script ends at the first command that fails, and continues what it stopped.
 The swarm must have been started with --allow-chaos.`
 }
 

@@ -198,7 +198,7 @@ func (c *directConn) ended(s *session, _ endReason) {
 
 func (c *directConn) lost(f *linkFault) {
 	c.p.counts.losses[f.why].Add(1)
-	c.session.end(&CloseError{Code: CodeLost, Detail: f.detail}, endLost, false, nil)
+	c.session.end(&CloseError{Code: CodeLost, Detail: f.detail, Silent: f.why == lossSilent}, endLost, false, nil)
 	d := &c.p.direct
 	d.mu.Lock()
 	delete(d.conns, c)

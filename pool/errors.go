@@ -50,6 +50,9 @@ type CloseError struct {
 	Code   CloseCode
 	Remote bool   // the peer said so
 	Detail string // more for people, may be empty
+	// Silent: with CodeLost, nobody closed the connection, the peer just answered
+	// no more. It may be dead, cut off, or too busy to answer.
+	Silent bool
 }
 
 func (e *CloseError) Error() string {

@@ -185,7 +185,7 @@ func (c *serverConn) lost(f *linkFault) {
 	c.refuseAt = c.link.born
 	c.mu.Unlock()
 	for _, s := range c.list() {
-		s.end(&CloseError{Code: CodeLost, Detail: f.detail}, endLost, false, nil)
+		s.end(&CloseError{Code: CodeLost, Detail: f.detail, Silent: f.why == lossSilent}, endLost, false, nil)
 	}
 	c.run.srv.event(Event{Kind: EventPeerLost, Group: c.link.peer.Node, Endpoint: c.link.peer.Addr, Reason: f.detail})
 	c.run.forget(c)

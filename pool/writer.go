@@ -90,7 +90,7 @@ func (w *writer) tick(now time.Time) {
 func (w *writer) lost(f *linkFault) {
 	count, idleSince := w.pool.reg.activity(w)
 	for _, s := range w.pool.reg.lose(w) {
-		s.end(&CloseError{Code: CodeLost, Detail: f.detail}, endLost, false, nil)
+		s.end(&CloseError{Code: CodeLost, Detail: f.detail, Silent: f.why == lossSilent}, endLost, false, nil)
 	}
 	idle := time.Duration(0)
 	if count == 0 && !idleSince.IsZero() {

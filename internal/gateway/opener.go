@@ -2,6 +2,8 @@ package gateway
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"hecate/internal/gateway/answer"
 	"hecate/pool"
@@ -19,6 +21,24 @@ func (o opener) Open(ctx context.Context, node string, opening []byte, rescue bo
 }
 
 type poolSession struct{ pool.Session }
+
+func (s poolSession) Send(ctx context.Context, b []byte) error {
+	return silence(s.Session.Send(ctx, b))
+}
+
+func (s poolSession) Recv(ctx context.Context) ([]byte, error) {
+	b, err := s.Session.Recv(ctx)
+	return b, silence(err)
+}
+
+// silence tells a peer that answers no more from one that closed the connection.
+func silence(err error) error {
+	var c *pool.CloseError
+	if errors.As(err, &c) && c.Silent {
+		return fmt.Errorf("%w: %w", answer.ErrSilence, err)
+	}
+	return err
+}
 
 // End lets the node free the state.
 func (s poolSession) End(underway bool) {

@@ -480,3 +480,24 @@ func (f *fullRouter) Open(ctx context.Context, node string, opening []byte, resc
 func (f *fullRouter) Rescue(_ context.Context, _ Need, g Grant, _ []Failure, _ Progress) (Grant, RescueKind, error) {
 	return g, Again, f.err
 }
+
+// Nodes that fall silent may be cut off or busy: that convicts nobody.
+func TestSilenceConvictsNoQuery(t *testing.T) {
+	f, j := threeStages(), job(40, 24)
+	f.spares["b2"] = "x"
+	f.onStep = func(node string, s stage.Step) {
+		if (node == "b" || node == "b2") && s.Position == 50 {
+			f.mu.Lock()
+			f.nodes[node].down = true
+			f.nodes[node].die(fmt.Errorf("%w: pings unanswered", ErrSilence))
+			f.mu.Unlock()
+		}
+	}
+	got, _, err := generate(t, f.runner(Limits{}), j, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := whole(t, j); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}

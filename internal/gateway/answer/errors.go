@@ -16,6 +16,10 @@ var ErrNoWayOn = errors.New("no way to go on")
 // yet: it was not lost, it never began.
 var ErrRefused = errors.New("not admitted")
 
+// ErrSilence is how a Session says that its node answers no more, though nobody
+// closed the connection: dead, cut off, or too busy. It convicts no query.
+var ErrSilence = errors.New("the node answers no more")
+
 var (
 	errNodeDead = errors.New("membership declared the node dead")
 	errPatience = errors.New("the step took longer than the node's own average allows")

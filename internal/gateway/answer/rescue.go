@@ -88,12 +88,13 @@ type death struct {
 	crowded bool // other answers were on one of them
 }
 
-// bury counts a death. An answer that was alone with two dying nodes, at one
+// bury counts a death: a process that ended, or that computes for ever. An answer
+// that was alone with two dying nodes, at one
 // position that nobody has ever computed, kills nodes. When others were there
 // too, it is tried once more by itself (onTrial): a third death convicts it.
 func (a *Answer) bury(f *stageError, others int) error {
-	if f.kind == Refused || f.position < a.proven {
-		return nil
+	if f.kind == Refused || f.position < a.proven || errors.Is(f.err, ErrSilence) || errors.Is(f.err, errNodeDead) {
+		return nil // no sign that the process ended at this very input
 	}
 	d := a.deaths[f.position]
 	if d == nil {

@@ -55,7 +55,7 @@ func (h *handshaker) run(ctx context.Context, raw net.Conn, secure tlsSide, gree
 	}()
 	tuneSocket(raw)
 	batched := &batchConn{Conn: raw}
-	parts := linkParts{conn: batched, raw: raw, flush: batched.flush, mine: h.hello()}
+	parts := linkParts{conn: batched, raw: raw, flush: batched.flush, endWrite: batched.closeWrite, mine: h.hello()}
 	if h.tls != nil {
 		conn := secure(batched, h.tls)
 		if err := conn.HandshakeContext(ctx); err != nil {

@@ -20,6 +20,7 @@ type link struct {
 	conn       net.Conn // TLS, or plain in tests
 	raw        net.Conn // below TLS: closing it never blocks
 	flush      func() error
+	endWrite   func() error // says to the peer's kernel that nothing follows
 	peer       Peer
 	mine       wire.Hello
 	peerHello  wire.Hello
@@ -44,6 +45,7 @@ type link struct {
 	heard    atomic.Int64 // nanoseconds since born of the newest inbound bytes
 	rtt      atomic.Int64 // smoothed, nanoseconds; 0: unknown
 	degraded atomic.Bool
+	leaving  atomic.Bool // everything is written, and the peer was told so
 
 	life struct {
 		sync.Mutex
@@ -55,7 +57,7 @@ type link struct {
 type linkFault struct {
 	why    lossReason
 	detail string
-	clean  bool // the peer closed between two frames
+	clean  bool // nothing is cut off: the peer closed between two frames, or we did
 }
 
 // linkOwner is what stands above a link: a pool's writer, or a server's
@@ -83,6 +85,7 @@ type linkOwner interface {
 type linkParts struct {
 	conn, raw net.Conn
 	flush     func() error
+	endWrite  func() error
 	peer      Peer
 	mine      wire.Hello
 	theirs    wire.Hello
@@ -92,7 +95,7 @@ type linkParts struct {
 func newLink(parts linkParts, st *store, counts *counters, settings func() *Settings) *link {
 	now := time.Now()
 	l := &link{
-		conn: parts.conn, raw: parts.raw, flush: parts.flush,
+		conn: parts.conn, raw: parts.raw, flush: parts.flush, endWrite: parts.endWrite,
 		peer: parts.peer, mine: parts.mine, peerHello: parts.theirs, born: now,
 		st: st, counts: counts, out: newOutbox(st, counts, settings()), settings: settings,
 		draining: make(chan struct{}), gone: make(chan struct{}), stop: make(chan struct{}),
@@ -121,12 +124,15 @@ func (l *link) start(owner linkOwner) {
 // fail ends the link for the first reason given; later ones are ignored. It
 // never blocks: the socket is closed below TLS.
 func (l *link) fail(f linkFault) {
+	if l.leaving.Load() && (f.why == lossPeerClosed || f.why == lossReset || f.why == lossSilent || f.why == lossRetired) {
+		f = linkFault{why: lossRetired, detail: "drained", clean: true}
+	}
 	if !l.fault.CompareAndSwap(nil, &f) {
 		return
 	}
 	close(l.stop)
 	l.out.close()
-	if f.why != lossRetired {
+	if !f.clean {
 		abort(l.raw)
 	}
 	_ = l.raw.Close()

@@ -1,6 +1,7 @@
 package pool
 
 import (
+	"crypto/tls"
 	"time"
 
 	"hecate/pool/wire"
@@ -104,12 +105,24 @@ func (l *link) pingWritten(token uint64) {
 	l.life.Unlock()
 }
 
-// goodbye ends a retired link: everything is written, so say so and close.
+// goodbye ends a retired link: everything is written, so say so, and leave the
+// last word to the peer. Closing at once would answer whatever it still sends by
+// a reset, which may overtake what was just written.
 func (l *link) goodbye() {
 	if l.fault.Load() != nil {
 		return
 	}
-	_ = l.conn.SetDeadline(time.Now().Add(closeLinger))
-	_ = l.conn.Close()
-	l.fail(linkFault{why: lossRetired, detail: "drained"})
+	l.leaving.Store(true)
+	_ = l.conn.SetWriteDeadline(time.Now().Add(closeLinger))
+	if conn, ok := l.conn.(*tls.Conn); ok {
+		_ = conn.CloseWrite()
+	}
+	_ = l.endWrite()
+	timer := time.NewTimer(closeLinger)
+	defer timer.Stop()
+	select {
+	case <-l.stop:
+	case <-timer.C:
+		l.fail(linkFault{why: lossRetired})
+	}
 }

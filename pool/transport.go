@@ -58,6 +58,18 @@ func (c *batchConn) flushLocked() error {
 	return err
 }
 
+// closeWrite sends what was gathered and ends this direction, where the transport
+// can.
+func (c *batchConn) closeWrite() error {
+	if err := c.flush(); err != nil {
+		return err
+	}
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
 // Close sends what was gathered, such as TLS's goodbye, then closes.
 func (c *batchConn) Close() error {
 	_ = c.flush()

@@ -52,7 +52,7 @@ func (c *Config) validate() error {
 		validateTLS(c.TLS, c.Plaintext),
 	)
 	if c.Cores < 0 {
-		err = errors.Join(err, fmt.Errorf("Cores = %d: allowed is 0 and above", c.Cores))
+		err = errors.Join(err, fmt.Errorf("cores = %d: allowed is 0 and above", c.Cores))
 	}
 	settings, serr := c.Settings.orDefault()
 	if err = errors.Join(err, serr); err != nil {

@@ -2,6 +2,7 @@ package pool
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -286,7 +287,7 @@ func (s *session) deliver(flags wire.Flags, payload []byte, own **buffer) {
 	}
 	s.mu.Unlock()
 	switch {
-	case err == errWindow, err == errHeld:
+	case errors.Is(err, errWindow), errors.Is(err, errHeld):
 		s.on().counts.drop(dropOverload)
 		s.closeFor(&CloseError{Code: CodeOverloaded, Detail: err.Error()}, endOverloaded)
 	case err != nil:

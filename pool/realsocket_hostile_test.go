@@ -112,8 +112,7 @@ func TestRealSocketHostileBeforeHello(t *testing.T) {
 type peer struct {
 	*tls.Conn
 	*wire.Writer
-	r   *wire.Reader
-	seq uint32 // of the next raw frame; use either raw or Writer
+	r *wire.Reader
 }
 
 // greet makes a peer that has passed TLS and hello as a gateway.

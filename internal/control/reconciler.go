@@ -62,7 +62,7 @@ func (r *Reconciler) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		lease, err := AcquireLease(ctx, r.cfg.Store, PlannerLease, r.cfg.Holder, r.cfg.LeaseTTL)
 		if err != nil {
-			break // only ctx ends the waiting
+			return nil //nolint:nilerr // only ctx ends the waiting
 		}
 		r.leading.Store(true)
 		r.cfg.Log.Info("this gateway plans now", "epoch", lease.Epoch())

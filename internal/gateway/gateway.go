@@ -263,7 +263,9 @@ func (g *Gateway) Serve(ctx context.Context, l net.Listener) error {
 	if err := srv.Shutdown(bound); err != nil {
 		_ = srv.Close()
 	}
-	<-done
+	if err := <-done; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
 	g.settling.Wait()
 	return nil
 }

@@ -27,13 +27,6 @@ func (h *Hole) Swallow(d time.Duration) {
 	h.mu.until = time.Now().Add(d)
 }
 
-// left is how long packets will still be dropped.
-func (h *Hole) left() time.Duration {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return time.Until(h.mu.until)
-}
-
 // Accept waits until packets pass again.
 func (h *Hole) Accept() (net.Conn, error) {
 	c, err := h.Listener.Accept()

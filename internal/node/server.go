@@ -49,7 +49,7 @@ func (s *Server) Handle(ctx context.Context, sess pool.Session) {
 	case ended(sess):
 		s.keeper.drop(key, r)
 		s.gauge.closed(nil)
-	case err != nil && ctx.Err() == nil:
+	case ctx.Err() == nil:
 		s.keeper.drop(key, r)
 		s.refuse(ctx, sess, err)
 	default:

@@ -12,12 +12,11 @@ type boundary struct {
 	layer int // the first layer behind the boundary
 	width int
 
-	mu     sync.Mutex
-	base   int
-	end    int
-	rows   []float32 // (end-base) x width
-	more   chan struct{}
-	closed error
+	mu   sync.Mutex
+	base int
+	end  int
+	rows []float32 // (end-base) x width
+	more chan struct{}
 
 	purse *purse
 }

@@ -42,13 +42,12 @@ type fakeSwarm struct {
 }
 
 type fakeNode struct {
-	name  string
-	ctx   context.Context
-	die   context.CancelCauseFunc
-	kept  map[string]*fakeState
-	rows  int // rows computed
-	down  bool
-	flaky int // connections to break without dying
+	name string
+	ctx  context.Context
+	die  context.CancelCauseFunc
+	kept map[string]*fakeState
+	rows int // rows computed
+	down bool
 }
 
 // fakeState is what a node holds of one stage of one answer.

@@ -26,6 +26,9 @@ func (h *swarmHands) Do(ctx context.Context, node string, act chaos.Act) error {
 		return err
 	}
 	p, err := h.process(ctx, node)
+	if held := h.processes[node]; err != nil && act == chaos.Continue && held != nil {
+		p, err = held, nil // whatever became of the gateway, what we froze must go on
+	}
 	if err != nil {
 		return err
 	}

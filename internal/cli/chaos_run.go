@@ -35,6 +35,9 @@ func (r *chaosRunCmd) Run(ctx context.Context, c console) error {
 	if err != nil {
 		return &UsageError{err}
 	}
+	if r.URL, err = r.base(); err != nil { // once: the swarm is the same to the end
+		return err
+	}
 	hands := &swarmHands{where: r.where, processes: map[string]*os.Process{}}
 	var st report.Status
 	if err := r.get(ctx, "/v1/swarm", &st); err != nil {

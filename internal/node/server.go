@@ -49,7 +49,7 @@ func (s *Server) Handle(ctx context.Context, sess pool.Session) {
 	case ended(sess):
 		s.keeper.drop(key, r)
 		s.gauge.closed(nil)
-	case ctx.Err() == nil:
+	case sess.Err() == nil && ctx.Err() == nil: // the stage failed, not its connection
 		s.keeper.drop(key, r)
 		s.refuse(ctx, sess, err)
 	default:
@@ -156,7 +156,7 @@ func (s *Server) answer(ctx context.Context, r *running, b []byte) (stage.Result
 // refuse tells the gateway why and ends the session.
 func (s *Server) refuse(ctx context.Context, sess pool.Session, err error) {
 	s.gauge.closed(err)
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || sess.Err() != nil {
 		return
 	}
 	e := refusal(err)

@@ -1,0 +1,166 @@
+package node
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"hecate/internal/sampling"
+	"hecate/internal/stage"
+	"hecate/pool"
+)
+
+func first(session string) stage.Open {
+	return stage.Open{Session: session, Model: "m", First: 0, Last: 3, Cells: 100}
+}
+
+func last(session string, tokens ...int32) stage.Open {
+	return stage.Open{Session: session, Model: "m", First: 8, Last: 11, Cells: 100, Sampler: &stage.Sampler{Params: sampling.Params{}, Prompt: len(tokens), Tokens: tokens}}
+}
+
+func TestAStageComputesAndDraws(t *testing.T) {
+	w := newWorld(t)
+	c, opened, err := w.dial(first("a"))
+	if err != nil || opened.Held != 0 || opened.Width != fakeWidth || opened.Exactness != "fake" {
+		t.Fatalf("%+v, %v", opened, err)
+	}
+	r, err := w.step(c, stage.Step{Tokens: []int32{5, 6, 7}, Want: stage.WantHidden})
+	if err != nil || r.Kind != stage.KindHidden || r.Rows != 3 || len(r.Hidden) != 3*fakeWidth {
+		t.Errorf("%+v, %v", r, err)
+	}
+	c.end(pool.CodeNormal, true)
+
+	c, _, err = w.dial(last("a", 5, 6, 7))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		rows := 1
+		if i == 0 {
+			rows = 3
+		}
+		position := []int{0, 3, 4}[i]
+		r, err := w.step(c, stage.Step{Position: position, Hidden: make([]float32, rows*fakeWidth), Width: fakeWidth, Want: stage.WantToken})
+		if want := int32(position + rows + 1); err != nil || r.Token.ID != want {
+			t.Errorf("step %d: token %d, %v, want %d", i, r.Token.ID, err, want)
+		}
+	}
+	c.end(pool.CodeNormal, true)
+}
+
+func TestRefusals(t *testing.T) {
+	w := newWorld(t)
+	wrong := first("x")
+	wrong.Last = 7
+	full := first("x")
+	full.Cells = 5000
+	noSampler := last("x", 1)
+	noSampler.Sampler = nil
+	armed := first("x")
+	armed.Chaos = &stage.Chaos{Action: "kill", Prompt: 1}
+	for name, c := range map[string]struct {
+		open stage.Open
+		code stage.Code
+	}{
+		"layers that are not loaded":   {wrong, stage.CodeNotHeld},
+		"no cells":                     {full, stage.CodeNoCells},
+		"a last stage without sampler": {noSampler, stage.CodeBad},
+		"chaos that is not allowed":    {armed, stage.CodeBad},
+	} {
+		if _, _, err := w.dial(c.open); codeOf(err) != c.code {
+			t.Errorf("%s: %v, want %s", name, err, c.code)
+		}
+	}
+	w.server.gauge.pause(true)
+	if _, _, err := w.dial(first("y")); codeOf(err) != stage.CodePaused {
+		t.Errorf("a paused node: %v", err)
+	}
+}
+
+func TestAStepOutOfPlaceEndsTheStage(t *testing.T) {
+	w := newWorld(t)
+	c, _, err := w.dial(first("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.step(c, stage.Step{Position: 7, Tokens: []int32{1}}); codeOf(err) != stage.CodeBad {
+		t.Errorf("got %v, want %s", err, stage.CodeBad)
+	}
+	<-c.done
+}
+
+// A connection that breaks leaves the state for a reconnect, for a while.
+func TestALostStageIsKeptAndResumed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		c, _, err := w.dial(last("a", 5, 6, 7))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.step(c, stage.Step{Hidden: make([]float32, 3*fakeWidth), Width: fakeWidth, Want: stage.WantToken}); err != nil {
+			t.Fatal(err)
+		}
+		c.end(pool.CodeLost, false)
+		synctest.Wait()
+		if w.engine.sessions() != 1 {
+			t.Fatal("the state is gone with the connection")
+		}
+		again := last("a", 5, 6, 7, 4)
+		again.Sampler.Prompt, again.Resume = 3, true
+		c, opened, err := w.dial(again)
+		if err != nil || opened.Held != 3 {
+			t.Fatalf("%+v, %v, want 3 held", opened, err)
+		}
+		r, err := w.step(c, stage.Step{Position: 3, Hidden: make([]float32, fakeWidth), Width: fakeWidth, Want: stage.WantToken})
+		if err != nil || r.Token.ID != 5 {
+			t.Errorf("token %d, %v, want 5", r.Token.ID, err)
+		}
+		c.end(pool.CodeLost, false)
+		synctest.Wait()
+		time.Sleep(keepTime + time.Second) // fake time
+		synctest.Wait()
+		if n := w.engine.sessions(); n != 0 {
+			t.Errorf("%d sessions are kept for ever", n)
+		}
+	})
+}
+
+// A new answer of the same name starts anew, whatever was kept.
+func TestWithoutResumeNothingIsTakenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		c, _, err := w.dial(first("a"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.step(c, stage.Step{Tokens: []int32{1, 2}}); err != nil {
+			t.Fatal(err)
+		}
+		c.end(pool.CodeLost, false)
+		synctest.Wait()
+		c, opened, err := w.dial(first("a"))
+		if err != nil || opened.Held != 0 {
+			t.Errorf("%+v, %v, want nothing held", opened, err)
+		}
+		c.end(pool.CodeCancelled, true)
+	})
+}
+
+func TestTruncate(t *testing.T) {
+	w := newWorld(t)
+	c, _, err := w.dial(first("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.step(c, stage.Step{Tokens: []int32{1, 2, 3}}); err != nil {
+		t.Fatal(err)
+	}
+	c.toNode <- stage.Truncate{Position: 1}.Append(nil)
+	if r, err := stage.DecodeResult(<-c.toGateway); err != nil || r.Kind != stage.KindDone || r.Position != 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+	if _, err := w.step(c, stage.Step{Position: 1, Tokens: []int32{9}}); err != nil {
+		t.Errorf("after a truncate: %v", err)
+	}
+	c.end(pool.CodeNormal, true)
+}

@@ -30,7 +30,10 @@ import "C"
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"runtime"
+
+	"hecate/internal/engine/attention"
 )
 
 // FastKernels says whether the kernels use the instruction sets they need to be
@@ -50,9 +53,10 @@ const kernelVersion = "v0.17.4"
 // Class is the exactness class of this build on this machine: engines of the
 // same class compute bit-identical results. It is the kernels' version, the
 // processor family, the instruction set they were compiled for, and a hash of
-// the compiler (which decides where products and sums are fused) and of the C
-// library (whose exponential and trigonometric functions the kernels call).
+// the compiler (which decides where products and sums are fused), of the C
+// library (whose trigonometric functions the kernels call) and of the version
+// of our own attention.
 func Class() string {
-	sum := sha256.Sum256([]byte(C.GoString(C.compiler()) + "\x00" + C.GoString(C.libc_name())))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d", C.GoString(C.compiler()), C.GoString(C.libc_name()), attention.Version))
 	return kernelVersion + "/" + runtime.GOARCH + "/" + KernelName() + "/" + hex.EncodeToString(sum[:4])
 }

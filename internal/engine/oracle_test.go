@@ -73,8 +73,8 @@ func TestAgainstOracle(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range oracleModels() {
-		tolerance := 0.15
-		if c.Kind == gguf.F32 || c.Kind == gguf.F16 || c.Kind == gguf.BF16 {
+		tolerance := 0.15 // activations are rounded to the weights' kind
+		if c.Kind == gguf.F32 || c.Kind == gguf.F16 {
 			tolerance = 0.02
 		}
 		if len(golden[name]) == 0 {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 
@@ -80,6 +81,11 @@ func joinKey(path, name string) string {
 // Resolve gives the value of a flag: from its command's table, or else from the
 // top of the file.
 func (f *fileResolver) Resolve(_ *kong.Context, parent *kong.Path, flag *kong.Flag) (any, error) {
+	for _, name := range flag.Envs {
+		if _, set := os.LookupEnv(name); set {
+			return nil, nil // kong took it already, and would let us overrule it
+		}
+	}
 	for n := parent.Node(); n != nil; n = n.Parent {
 		table := f.values
 		for _, name := range commandPath(n) {

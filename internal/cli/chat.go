@@ -64,54 +64,81 @@ func (cmd *chatCmd) firstModel(ctx context.Context) (string, error) {
 	return "", errors.New("the gateway serves no model that is ready: see `hecate status`")
 }
 
-// converse reads a line, streams the answer, and remembers both. Ctrl-C stops
-// an answer; at the prompt, or twice, it ends the program.
+// converse reads a line, streams the answer, and remembers both. An interrupt
+// stops an answer; at the prompt it ends the conversation.
 func (cmd *chatCmd) converse(ctx context.Context, c console, history []turn) error {
+	// The command's own context ends with the first interrupt: here that means less.
+	ctx = context.WithoutCancel(ctx)
+	interrupts := make(chan os.Signal, 1)
+	signal.Notify(interrupts, os.Interrupt)
+	defer signal.Stop(interrupts)
 	screen := isTerminal(c.out)
 	if screen {
 		fmt.Fprintf(c.out, "Talking to %s. Ctrl-C stops an answer, /new forgets the conversation, Ctrl-D ends.\n", cmd.Model)
 	}
-	system := len(history)
-	lines := bufio.NewScanner(c.in)
-	lines.Buffer(nil, 1<<20)
-	for {
+	lines := readLines(c.in)
+	for system := len(history); ; {
 		if screen {
 			fmt.Fprint(c.out, "\n> ")
 		}
-		if !lines.Scan() {
-			return lines.Err()
+		var line string
+		select {
+		case <-interrupts:
+			fmt.Fprintln(c.out)
+			return nil
+		case l, ok := <-lines:
+			if !ok {
+				return nil
+			}
+			line = strings.TrimSpace(l)
 		}
-		line := strings.TrimSpace(lines.Text())
 		switch line {
 		case "":
-			continue
 		case "/new":
 			history = history[:system]
-			continue
 		case "/bye", "/exit", "/quit":
 			return nil
+		default:
+			history = cmd.exchange(ctx, c, interrupts, append(history, turn{"user", line}))
 		}
-		history = append(history, turn{"user", line})
-		answer, err := cmd.interruptible(ctx, c, history)
-		if err != nil {
-			fmt.Fprintf(c.err, "hecate: %v\n", err)
-			history = history[:len(history)-1]
-			continue
-		}
-		history = append(history, turn{"assistant", answer})
 	}
 }
 
-// interruptible asks; an interrupt ends the answer, not the program.
-func (cmd *chatCmd) interruptible(parent context.Context, c console, history []turn) (string, error) {
-	ctx, stop := signal.NotifyContext(context.WithoutCancel(parent), os.Interrupt)
-	defer stop()
+// exchange adds the answer to the history, or takes the question back when there
+// was none.
+func (cmd *chatCmd) exchange(ctx context.Context, c console, interrupts <-chan os.Signal, history []turn) []turn {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-interrupts:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	answer, err := cmd.ask(ctx, c, history)
-	if ctx.Err() != nil {
-		fmt.Fprintln(c.out, " [stopped]")
-		return answer, nil
+	switch {
+	case ctx.Err() != nil:
+		fmt.Fprintln(c.out, "[stopped]")
+	case err != nil:
+		fmt.Fprintf(c.err, "hecate: %v\n", err)
+		return history[:len(history)-1]
 	}
-	return answer, err
+	return append(history, turn{"assistant", answer})
+}
+
+// readLines reads in the background, so that a prompt can be interrupted.
+func readLines(in io.Reader) <-chan string {
+	lines := make(chan string)
+	go func() {
+		defer close(lines)
+		scan := bufio.NewScanner(in)
+		scan.Buffer(nil, 1<<20)
+		for scan.Scan() {
+			lines <- scan.Text()
+		}
+	}()
+	return lines
 }
 
 // ask streams one answer to the output and returns it.

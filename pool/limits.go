@@ -12,7 +12,9 @@ const (
 	maxSilence = 2400 * time.Millisecond
 	// batchBytes is how much the send loop takes from the queue at once: an
 	// urgent frame waits behind no more than this, plus what the kernel holds.
-	batchBytes = 64 << 10
+	// One large frame: what is copied, encrypted and written together then stays
+	// in the processor's nearest caches, which is worth a tenth of the throughput.
+	batchBytes = 32 << 10
 	// batchFrames bounds the same in frames, so that a batch of tiny frames
 	// does not hold the queue's lock for long.
 	batchFrames = 256

@@ -12,8 +12,8 @@ import (
 // queued waits until less than paceLow are left, but no longer than paceWait: on
 // a connection that slow, caches do not matter, and buffering does.
 const (
-	paceHigh = 256 << 10
-	paceLow  = 128 << 10
+	paceHigh = 128 << 10
+	paceLow  = 64 << 10
 	paceWait = 5 * time.Millisecond
 )
 

@@ -72,7 +72,9 @@ func (p *Pool) reconcile(now time.Time) time.Time {
 	p.drainLocked(now, s, &fx)
 	p.cutoverLocked(now, s, &fx)
 	p.refreshLocked(now, s, &fx)
-	p.refillLocked(now, s, &fx, &next)
+	if at := p.refillLocked(now, s, &fx); !at.IsZero() {
+		next = earlier(next, at)
+	}
 	p.tellReverseLocked(&fx)
 	p.publishLocked()
 	p.inv.Unlock()

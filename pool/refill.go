@@ -37,35 +37,53 @@ var connectNames = [connectOutcomes]string{
 
 func (o connectOutcome) String() string { return connectNames[o] }
 
-// refillLocked closes the distance between floors and reality. Demand is what
-// is missing now, so it cannot be forgotten: three writers lost together are
-// three to restore. Endpoints that answered last time go first; probes of
-// broken ones use at most half of the connects, so a dead group never holds up
-// the others.
-func (p *Pool) refillLocked(now time.Time, s *Settings, fx *effects, next *time.Time) {
-	keys := sortedPairs(p.inv.pairs)
-	if len(keys) == 0 {
-		return
+// refillRound is one look of the governor at what is missing.
+type refillRound struct {
+	now    time.Time
+	s      *Settings
+	fx     *effects
+	have   census
+	probes []dialTask // of broken endpoints
+	next   time.Time  // when a pause ends; zero: none does
+}
+
+// waitUntil notes when looking again may help.
+func (r *refillRound) waitUntil(at time.Time) {
+	if at.After(r.now) && (r.next.IsZero() || at.Before(r.next)) {
+		r.next = at
 	}
-	have := p.censusLocked()
+}
+
+// refillLocked closes the distance between floors and reality, and says when to
+// look again, zero if no pause ends. Demand is what is missing now, so it cannot be
+// forgotten: three writers lost together are three to restore. Endpoints that
+// answered last time go first; probes of broken ones use at most half of the
+// connects, so a dead group never holds up the others.
+func (p *Pool) refillLocked(now time.Time, s *Settings, fx *effects) time.Time {
+	keys := sortedPairs(p.inv.pairs)
+	r := &refillRound{now: now, s: s, fx: fx, have: p.censusLocked()}
 	p.inv.turn++
-	var probes []dialTask
 	for _, pr := range p.inv.pairs {
 		pr.demand = 0
 	}
 	for _, g := range p.co.alive() {
 		for i := range keys {
-			pr := p.inv.pairs[keys[(i+p.inv.turn)%len(keys)]]
-			p.refillPairLocked(g, pr, have, now, s, fx, &probes, next)
+			p.refillPairLocked(r, g, p.inv.pairs[keys[(i+p.inv.turn)%len(keys)]])
 		}
 	}
-	for _, t := range probes {
-		if p.inv.dialing >= max(1, s.ReconnectParallel/2) {
-			*next = earlier(*next, now.Add(fastPause))
+	p.probeLocked(r)
+	return r.next
+}
+
+// probeLocked tries broken endpoints, one connect each.
+func (p *Pool) probeLocked(r *refillRound) {
+	for _, t := range r.probes {
+		switch {
+		case p.inv.dialing >= max(1, r.s.ReconnectParallel/2):
+			r.waitUntil(r.now.Add(fastPause))
 			return
-		}
-		if t.pair.circuit(t.endpoint.Addr).trying == 0 {
-			p.launchLocked(t, fx)
+		case t.pair.circuit(t.endpoint.Addr).trying == 0:
+			p.launchLocked(t, r.fx)
 		}
 	}
 }
@@ -102,87 +120,86 @@ func (p *Pool) censusLocked() census {
 }
 
 // refillPairLocked starts the connects of one pair and generation.
-func (p *Pool) refillPairLocked(g *generation, pr *pair, have census, now time.Time, s *Settings, fx *effects, probes *[]dialTask, next *time.Time) {
+func (p *Pool) refillPairLocked(r *refillRound, g *generation, pr *pair) {
 	endpoints := g.endpoints(pr.key)
-	need := staticRequirement(len(endpoints), s)
-	if !g.activeAt.IsZero() {
-		need = pr.target
-	}
-	if slices.ContainsFunc(endpoints, func(e Endpoint) bool { return e.Kind == Reverse }) {
+	need := g.needs(pr, r.s)
+	if slices.ContainsFunc(endpoints, isReverse) {
 		pr.asking += need
 	}
-	lacking := max(0, need-have.byPair[pairGen{pr.key, g.id}])
+	lacking := max(0, need-r.have.byPair[pairGen{pr.key, g.id}])
 	pr.demand += lacking
 	if !g.activeAt.IsZero() {
 		pr.losses = min(pr.losses, lacking)
 	}
-	if len(endpoints) == 0 || lacking == 0 {
-		p.outageOverLocked(pr, have, fx)
-		return
-	}
-	dialled := slices.DeleteFunc(slices.Clone(endpoints), func(e Endpoint) bool { return e.Kind == Reverse })
+	outage := p.inOutageLocked(r, pr, endpoints)
+	dialled := slices.DeleteFunc(slices.Clone(endpoints), isReverse)
 	if len(dialled) == 0 {
 		return
 	}
-	outage := p.inOutageLocked(pr, endpoints, have, s, fx)
 	for range lacking - pr.dialing[g.id] {
-		e, wait := p.chooseEndpointLocked(g, pr, dialled, have, now, outage)
-		if wait != nil {
-			if wait.After(now) {
-				*next = earlier(*next, *wait)
-			}
+		e, until := p.chooseEndpointLocked(r, g, pr, dialled, outage)
+		if e == (Endpoint{}) {
+			r.waitUntil(until)
 			return
 		}
 		t := dialTask{gen: g, pair: pr, endpoint: e}
 		switch {
-		case pr.circuit(e.Addr).open(s):
-			*probes = append(*probes, t)
+		case pr.circuit(e.Addr).open(r.s):
+			r.probes = append(r.probes, t)
 			return
-		case p.inv.dialing >= s.ReconnectParallel:
+		case p.inv.dialing >= r.s.ReconnectParallel:
 			return // a finished connect wakes the governor
 		}
-		p.launchLocked(t, fx)
-		have.byEndpoint[endpointGen{pr.key, e.Addr, g.id}]++
+		p.launchLocked(t, r.fx)
+		r.have.byEndpoint[endpointGen{pr.key, e.Addr, g.id}]++
 	}
+}
+
+func isReverse(e Endpoint) bool { return e.Kind == Reverse }
+
+// needs is how many writers the generation aims for: while it warms up, the full
+// requirement, then what the floor says.
+func (g *generation) needs(pr *pair, s *Settings) int {
+	if g.activeAt.IsZero() {
+		return staticRequirement(len(g.endpoints(pr.key)), s)
+	}
+	return pr.target
 }
 
 // inOutageLocked: the only endpoint of a group is down, with every writer.
-func (p *Pool) inOutageLocked(pr *pair, endpoints []Endpoint, have census, s *Settings, fx *effects) bool {
-	now := s.OutageMode == On && len(endpoints) == 1 && have.living[pr.key] == 0
-	if now && !pr.outage && pr.reachable {
-		pr.outage = true
-		fx.events = append(fx.events, Event{Kind: EventOutage, Group: pr.key.group, Family: pr.key.family})
+func (p *Pool) inOutageLocked(r *refillRound, pr *pair, endpoints []Endpoint) bool {
+	down := r.have.living[pr.key] == 0
+	outage := down && r.s.OutageMode == On && len(endpoints) == 1
+	e := Event{Group: pr.key.group, Family: pr.key.family}
+	switch {
+	case outage && !pr.outage && pr.reachable:
+		pr.outage, e.Kind = true, EventOutage
+		r.fx.events = append(r.fx.events, e)
+	case pr.outage && !down:
+		pr.outage, e.Kind = false, EventOutageOver
+		r.fx.events = append(r.fx.events, e)
 	}
-	p.outageOverLocked(pr, have, fx)
-	return now
-}
-
-func (p *Pool) outageOverLocked(pr *pair, have census, fx *effects) {
-	if pr.outage && have.living[pr.key] > 0 {
-		pr.outage = false
-		fx.events = append(fx.events, Event{Kind: EventOutageOver, Group: pr.key.group, Family: pr.key.family})
-	}
+	return outage
 }
 
 // chooseEndpointLocked takes the endpoint with the fewest writers that may be
 // tried: the one that was just lost, or the next when that one rests. If none
-// may, it says when one will; the zero time means that only an event can.
-func (p *Pool) chooseEndpointLocked(g *generation, pr *pair, endpoints []Endpoint, have census, now time.Time, outage bool) (Endpoint, *time.Time) {
+// may, it says when one will; zero means that only an event can tell.
+func (p *Pool) chooseEndpointLocked(r *refillRound, g *generation, pr *pair, endpoints []Endpoint, outage bool) (Endpoint, time.Time) {
+	count := func(e Endpoint) int { return r.have.byEndpoint[endpointGen{pr.key, e.Addr, g.id}] }
 	order := slices.Clone(endpoints)
-	slices.SortStableFunc(order, func(a, b Endpoint) int {
-		return cmp.Compare(have.byEndpoint[endpointGen{pr.key, a.Addr, g.id}], have.byEndpoint[endpointGen{pr.key, b.Addr, g.id}])
-	})
+	slices.SortStableFunc(order, func(a, b Endpoint) int { return cmp.Compare(count(a), count(b)) })
 	var soonest time.Time
 	for _, e := range order {
 		c := pr.circuit(e.Addr)
-		if c.mayTry(now, outage) {
-			return e, nil
+		if c.mayTry(r.now, outage) {
+			return e, time.Time{}
 		}
-		if at := c.nextTry(outage); at.After(now) && (soonest.IsZero() || at.Before(soonest)) {
+		if at := c.nextTry(outage); at.After(r.now) && (soonest.IsZero() || at.Before(soonest)) {
 			soonest = at
 		}
 	}
-	return Endpoint{}, &soonest
+	return Endpoint{}, soonest
 }
 
 // launchLocked starts one connect.

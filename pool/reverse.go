@@ -129,11 +129,7 @@ func (p *Pool) adoptReverse(parts linkParts) *writer {
 		if !ok || pr == nil {
 			continue
 		}
-		need := staticRequirement(len(g.endpoints(key)), s)
-		if !g.activeAt.IsZero() {
-			need = pr.target
-		}
-		if have.byPair[pairGen{key, g.id}] >= need {
+		if have.byPair[pairGen{key, g.id}] >= g.needs(pr, s) {
 			continue
 		}
 		pr.reachable = true

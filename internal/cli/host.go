@@ -25,12 +25,22 @@ type hostConfig struct {
 	name       string
 	listen     string // of the API
 	allowHosts []string
+	requireKey bool // also on loopback
+	members    membersConfig
 	allowChaos bool
 	rescueTime time.Duration // 0: the default
 	planner    swarm.Planner
 	firstNodes int   // the first plan waits for so many
 	memory     int64 // bytes for boundary states over all answers; 0: the gateway's default
 	log        *slog.Logger
+}
+
+// membersConfig is where nodes reach a gateway. Zero values mean free ports of
+// loopback, which a swarm on one machine needs.
+type membersConfig struct {
+	join, bus string
+	advertise []string
+	external  *plane.External
 }
 
 // host is a whole gateway in one process: control plane, data plane, API.
@@ -58,6 +68,7 @@ func (h *host) openPlane(ctx context.Context) (err error) {
 	h.plane, err = plane.StartGateway(ctx, plane.GatewayConfig{
 		Dir: string(h.cfg.dir), Name: h.cfg.name, Planner: h.cfg.planner.Plan,
 		Patience: control.Patience{FirstNodes: h.cfg.firstNodes}, Log: h.cfg.log,
+		Join: h.cfg.members.join, Bus: h.cfg.members.bus, Advertise: h.cfg.members.advertise, External: h.cfg.members.external,
 	})
 	if errors.Is(err, plane.ErrFolderInUse) {
 		return fmt.Errorf("%w: stop the other hecate, or choose another folder with --data", err)
@@ -88,12 +99,19 @@ func (h *host) openData(context.Context) (err error) {
 }
 
 func (h *host) openGateway(context.Context) error {
+	requireKey := h.cfg.requireKey || !onLoopback(h.api.Addr())
 	h.gateway = gateway.New(gateway.Config{
-		Name: h.cfg.name, Version: version(), AllowHosts: h.cfg.allowHosts, AllowChaos: h.cfg.allowChaos, Memory: h.cfg.memory,
+		Name: h.cfg.name, Version: version(), AllowHosts: h.cfg.allowHosts, AllowChaos: h.cfg.allowChaos, RequireKey: requireKey, Memory: h.cfg.memory,
 		Limits: answer.Limits{RescueTime: h.cfg.rescueTime},
 		Store:  h.plane.Store(), Membership: h.plane.Membership(), Pool: h.pool, Files: modelFile, Log: h.cfg.log,
 	})
 	return nil
+}
+
+// onLoopback says that only this machine reaches a listener.
+func onLoopback(a net.Addr) bool {
+	tcp, ok := a.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
 }
 
 // run serves until ctx ends or a part fails.
@@ -117,9 +135,9 @@ func (h *host) run(ctx context.Context) error {
 	return nil
 }
 
-// token makes a join token for so many machines.
-func (h *host) token(ctx context.Context, uses int) (string, error) {
-	t, err := h.plane.CreateToken(ctx, enrol.TokenOptions{Uses: uses, Life: time.Hour, Note: "hecate up"})
+// token makes a join token.
+func (h *host) token(ctx context.Context, o enrol.TokenOptions) (string, error) {
+	t, err := h.plane.CreateToken(ctx, o)
 	if err != nil {
 		return "", fmt.Errorf("make a join token: %w", err)
 	}

@@ -41,9 +41,13 @@ type root struct {
 	Config kong.ConfigFlag `help:"TOML file with settings; flags and HECATE_ environment variables win over it." placeholder:"FILE"`
 
 	Up       upCmd       `cmd:"" help:"Start a whole swarm on this machine: gateway, node processes, the built-in demo model."`
+	Serve    serveCmd    `cmd:"" help:"Run a gateway that nodes on other machines join."`
 	Chat     chatCmd     `cmd:"" help:"Talk to a model of the swarm."`
 	Status   statusCmd   `cmd:"" help:"Show the swarm as it is now."`
-	Node     nodeCmd     `cmd:"" help:"Workers: run one."`
+	Node     nodeCmd     `cmd:"" help:"Workers: run one, list, pause, resume, drain, remove."`
+	Token    tokenCmd    `cmd:"" help:"Join tokens: create, list, revoke."`
+	Key      keyCmd      `cmd:"" help:"API keys: create, list, revoke."`
+	Doctor   doctorCmd   `cmd:"" help:"Check what this machine needs to be part of a swarm, and say what to do."`
 	Model    modelCmd    `cmd:"" help:"Models: list, inspect."`
 	Plan     planCmd     `cmd:"" help:"Show which node would hold which layers, and why."`
 	Route    routeCmd    `cmd:"" help:"Evaluate and explain routes."`

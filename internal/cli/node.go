@@ -26,7 +26,12 @@ func (b *bytesFlag) UnmarshalText(text []byte) error {
 }
 
 type nodeCmd struct {
-	Run nodeRunCmd `cmd:"" default:"withargs" help:"Run a worker (the default)."`
+	Run    nodeRunCmd    `cmd:"" default:"withargs" help:"Run a worker (the default)."`
+	Ls     nodeLsCmd     `cmd:"" help:"List the swarm's nodes."`
+	Pause  nodePauseCmd  `cmd:"" help:"Let a node finish what runs and take nothing new; it keeps its layers."`
+	Resume nodeResumeCmd `cmd:"" help:"End a pause, or fill a drained node again."`
+	Drain  nodeDrainCmd  `cmd:"" help:"Empty a node as fast as others take over; it stays a member."`
+	Remove nodeRemoveCmd `cmd:"" help:"Drain a node, then take it out of the swarm; it comes back with a token only."`
 }
 
 type nodeRunCmd struct {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"hecate/internal/control"
+	"hecate/internal/control/enrol"
 	"hecate/swarm"
 )
 
@@ -118,7 +119,7 @@ func (u *upCmd) start(ctx context.Context, dir dataDir, rec *control.ModelRecord
 	if err := h.catalogue(ctx, rec); err != nil {
 		return err
 	}
-	token, err := h.token(ctx, u.Nodes)
+	token, err := h.token(ctx, enrol.TokenOptions{Uses: u.Nodes, Life: time.Hour, Note: "hecate up"})
 	if err != nil {
 		return err
 	}

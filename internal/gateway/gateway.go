@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"hecate/internal/control"
+	"hecate/internal/control/keys"
 	"hecate/internal/gateway/admission"
 	"hecate/internal/gateway/answer"
 	"hecate/internal/gateway/dispatch"
@@ -30,6 +31,7 @@ type Config struct {
 	Version    string
 	AllowHosts []string // host names besides loopback that requests may name
 	AllowChaos bool
+	RequireKey bool          // API keys are asked for; without, anybody who reaches the listener may ask
 	Memory     int64         // bytes for boundary states over all answers; 0: 1 GiB
 	Limits     answer.Limits // of recovery; zero values mean the defaults
 	Queues     admission.Limits
@@ -52,6 +54,7 @@ type Gateway struct {
 	runner    *answer.Runner
 	chaos     armory
 	metrics   *metrics.Metrics
+	keys      *keys.Ring // nil: none are asked for
 	mux       http.Handler
 	settling  sync.WaitGroup // generations whose clients have all they asked for
 	plan      atomic.Pointer[control.PlanDocument]
@@ -88,7 +91,10 @@ func New(cfg Config) *Gateway {
 		Limits: cfg.Limits, Poison: &answer.Poison{}, Events: g.witness, Log: cfg.Log,
 	}
 	g.metrics = metrics.New(metrics.Sources{Swarm: g.Status, Pool: cfg.Pool.Snapshot})
-	g.mux = &guard{hosts: lower(cfg.AllowHosts), next: g.routes()}
+	if cfg.RequireKey {
+		g.keys = keys.NewRing(cfg.Store, cfg.Log)
+	}
+	g.mux = &guard{hosts: lower(cfg.AllowHosts), next: g.admitted(g.routes())}
 	return g
 }
 
@@ -139,11 +145,14 @@ func (g *Gateway) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	plans := make(chan *control.PlanDocument, 1)
-	failed := make(chan error, 2)
+	failed := make(chan error, 3)
 	wg.Go(func() {
 		failed <- control.FollowPlan(ctx, g.cfg.Store, g.log, func(d *control.PlanDocument) { offer(plans, d) })
 	})
 	wg.Go(func() { failed <- g.followModels(ctx) })
+	if g.keys != nil {
+		wg.Go(func() { failed <- g.keys.Run(ctx) })
+	}
 	views, stop := g.cfg.Membership.Watch()
 	defer stop()
 	return g.steer(ctx, plans, views, failed)

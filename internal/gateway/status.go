@@ -139,6 +139,9 @@ func (g *Gateway) Status() report.Status {
 	st := report.Status{State: "healthy", Gateway: g.cfg.Name, Version: g.cfg.Version, Chaos: g.chaos.allowed, Nodes: []report.Node{}, Models: []report.Model{}, Answers: g.answers()}
 	living := 0
 	for i := range view.Members {
+		if r := view.Members[i].Record; r != nil && r.Desired == control.DesiredRemoved {
+			continue // it is no member; its record only refuses its key
+		}
 		n := g.nodeReport(&view.Members[i], doc)
 		if n.Alive {
 			living++

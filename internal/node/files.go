@@ -41,8 +41,16 @@ func (l *localFiles) Path(ctx context.Context, model, hash string, _ engine.Rang
 	if rec.Hash != hash {
 		return "", fmt.Errorf("model %s: the plan speaks of content %.12s, the catalogue of %.12s", model, hash, rec.Hash)
 	}
+	return l.find(rec)
+}
+
+// find takes the file where the catalogue says that it is; that may be a place
+// on the gateway's machine only.
+func (l *localFiles) find(rec *control.ModelRecord) (string, error) {
 	if rec.Source != "" {
-		return rec.Source, nil
+		if _, err := os.Stat(rec.Source); err == nil || !rec.Demo {
+			return rec.Source, nil
+		}
 	}
 	return demoFile(l.dir)
 }

@@ -66,6 +66,13 @@ func BadRequest(param, code, format string, args ...any) *Error {
 	return e
 }
 
+// Unauthorized is for requests without a good API key.
+func Unauthorized(code, message string) *Error {
+	e := BadRequest("", code, "%s", message)
+	e.Status = http.StatusUnauthorized
+	return e
+}
+
 // NotFound answers for a model that nobody serves.
 func NotFound(model string) *Error {
 	e := BadRequest("model", "model_not_found", "The model %q does not exist here. GET /v1/models lists those that do.", model)

@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"hecate/internal/control/admin"
+)
+
+// administered is how a command of an operator finds its gateway: by the admin
+// token in a data folder, over the socket beside it or over TLS.
+type administered struct {
+	Data string `help:"Data folder of a gateway on this machine, or a copy of its admin.json for one elsewhere." default:"${data}" placeholder:"DIR" type:"path"`
+	JSON bool   `help:"Print as JSON."`
+}
+
+func (a administered) open() (*admin.Client, error) { return admin.Open(a.Data) }
+
+// said prints what was done to what, once it is done.
+func (a administered) said(c console, what, id string) error {
+	if a.JSON {
+		return printJSON(c.out, map[string]string{"done": what, "id": id})
+	}
+	_, err := fmt.Fprintf(c.out, "%s: %s\n", id, what)
+	return err
+}
+
+// act does one thing to one named thing.
+func (a administered) act(ctx context.Context, c console, what, id string, do func(*admin.Client, context.Context, string) error) error {
+	client, err := a.open()
+	if err != nil {
+		return err
+	}
+	if err := do(client, ctx, id); err != nil {
+		return err
+	}
+	return a.said(c, what, id)
+}
+
+// listed prints what a gateway lists: as JSON, or as a table with a heading.
+func listed[T any](ctx context.Context, c console, a administered, list func(*admin.Client, context.Context) ([]T, error), heading string, row func(T) string) error {
+	client, err := a.open()
+	if err != nil {
+		return err
+	}
+	rows, err := list(client, ctx)
+	if err != nil {
+		return err
+	}
+	if a.JSON {
+		if rows == nil {
+			rows = []T{}
+		}
+		return printJSON(c.out, rows)
+	}
+	t := table(c.out)
+	fmt.Fprintln(t, heading)
+	for _, r := range rows {
+		fmt.Fprintln(t, row(r))
+	}
+	return t.Flush()
+}
+
+// until prints when something ends.
+func until(t time.Time) string {
+	switch left := time.Until(t); {
+	case t.IsZero():
+		return "never"
+	case left < 0:
+		return "expired"
+	default:
+		return "in " + left.Round(time.Minute).String()
+	}
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

@@ -1,0 +1,42 @@
+package gateway
+
+import (
+	"net/http"
+	"strings"
+
+	"hecate/internal/gateway/openai"
+)
+
+// admitted lets through who shows an API key, when keys are asked for. Probes
+// of load balancers need none: they learn that a process runs, and no more.
+func (g *Gateway) admitted(next http.Handler) http.Handler {
+	if g.keys == nil {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/healthz" {
+			next.ServeHTTP(w, r)
+			return
+		}
+		if e := g.checkKey(r.Header.Get("Authorization")); e != nil {
+			w.Header().Set("WWW-Authenticate", `Bearer realm="hecate"`)
+			e.Write(w)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// checkKey answers as OpenAI does to a missing and to a wrong key. It never
+// repeats what it was given.
+func (g *Gateway) checkKey(header string) *openai.Error {
+	scheme, key, _ := strings.Cut(header, " ")
+	key = strings.TrimSpace(key)
+	if !strings.EqualFold(scheme, "Bearer") || key == "" {
+		return openai.Unauthorized("", "This gateway wants an API key: send it in the header \"Authorization: Bearer KEY\". `hecate key create` makes one.")
+	}
+	if _, err := g.keys.Check(key); err != nil {
+		return openai.Unauthorized("invalid_api_key", "The API key was refused: "+err.Error()+".")
+	}
+	return nil
+}

@@ -12,6 +12,7 @@ import (
 	"hecate/internal/control"
 	"hecate/internal/control/enrol"
 	"hecate/internal/control/identity"
+	"hecate/internal/control/keys"
 	"hecate/internal/control/plane"
 	"hecate/internal/gateway"
 	"hecate/internal/gateway/answer"
@@ -99,12 +100,29 @@ func (h *host) openData(context.Context) (err error) {
 }
 
 func (h *host) openGateway(context.Context) error {
-	requireKey := h.cfg.requireKey || !onLoopback(h.api.Addr())
 	h.gateway = gateway.New(gateway.Config{
-		Name: h.cfg.name, Version: version(), AllowHosts: h.cfg.allowHosts, AllowChaos: h.cfg.allowChaos, RequireKey: requireKey, Memory: h.cfg.memory,
+		Name: h.cfg.name, Version: version(), AllowHosts: h.cfg.allowHosts, AllowChaos: h.cfg.allowChaos, RequireKey: h.wantsKey(), Memory: h.cfg.memory,
 		Limits: answer.Limits{RescueTime: h.cfg.rescueTime},
 		Store:  h.plane.Store(), Membership: h.plane.Membership(), Pool: h.pool, Files: modelFile, Log: h.cfg.log,
 	})
+	return nil
+}
+
+// wantsKey says that the API asks for keys: always when others can reach it.
+func (h *host) wantsKey() bool { return h.cfg.requireKey || !onLoopback(h.api.Addr()) }
+
+// mentionKeys says how to get in when nobody can yet.
+func (h *host) mentionKeys(ctx context.Context, say *announcer) error {
+	if !h.wantsKey() {
+		return nil
+	}
+	have, err := keys.List(ctx, h.plane.Store())
+	if err != nil {
+		return fmt.Errorf("list the API keys: %w", err)
+	}
+	if len(have) == 0 {
+		say.event("key needed", "the API wants a key, and there is none yet: hecate key create --data "+string(h.cfg.dir), nil)
+	}
 	return nil
 }
 

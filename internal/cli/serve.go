@@ -86,6 +86,9 @@ func (s *serveCmd) Run(ctx context.Context, c console) error {
 	if err := s.invite(ctx, h, say); err != nil {
 		return err
 	}
+	if err := h.mentionKeys(ctx, say); err != nil {
+		return err
+	}
 	return s.serve(ctx, h, say)
 }
 

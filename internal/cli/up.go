@@ -123,7 +123,10 @@ func (u *upCmd) start(ctx context.Context, dir dataDir, rec *control.ModelRecord
 	if err != nil {
 		return err
 	}
-	url := "http://" + h.api.Addr().String()
+	if err := h.mentionKeys(ctx, say); err != nil {
+		return err
+	}
+	url := "http://" + reachable(h.api.Addr(), nil)
 	say.starting(u, rec)
 	ctx, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup

@@ -19,7 +19,9 @@ func (g *Gateway) admitted(next http.Handler) http.Handler {
 			return
 		}
 		if e := g.checkKey(r.Header.Get("Authorization")); e != nil {
-			w.Header().Set("WWW-Authenticate", `Bearer realm="hecate"`)
+			if e.Status == http.StatusUnauthorized {
+				w.Header().Set("WWW-Authenticate", `Bearer realm="hecate"`)
+			}
 			e.Write(w)
 			return
 		}
@@ -34,6 +36,11 @@ func (g *Gateway) checkKey(header string) *openai.Error {
 	key = strings.TrimSpace(key)
 	if !strings.EqualFold(scheme, "Bearer") || key == "" {
 		return openai.Unauthorized("", "This gateway wants an API key: send it in the header \"Authorization: Bearer KEY\". `hecate key create` makes one.")
+	}
+	select {
+	case <-g.keys.Ready():
+	default:
+		return openai.Unavailable("not_ready", "This gateway is starting and does not know its API keys yet.", dispatchRetry)
 	}
 	if _, err := g.keys.Check(key); err != nil {
 		return openai.Unauthorized("invalid_api_key", "The API key was refused: "+err.Error()+".")

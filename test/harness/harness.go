@@ -57,11 +57,12 @@ func Remove() {
 	}
 }
 
-// Swarm is a running `hecate up`.
+// Swarm is a running `hecate up` or `hecate serve`.
 type Swarm struct {
 	URL  string
 	Data string
 	T    testing.TB
+	said []string // lines that it printed before it was ready
 	cmd  *exec.Cmd
 	errs *bytes.Buffer
 	mu   sync.Mutex
@@ -82,8 +83,14 @@ func Up(t testing.TB, args ...string) *Swarm {
 // UpIn is Up on a data folder.
 func UpIn(t testing.TB, data string, args ...string) *Swarm {
 	t.Helper()
+	return start(t, data, "up", args...)
+}
+
+// start runs a command that keeps a swarm, and waits until it says ready.
+func start(t testing.TB, data, command string, args ...string) *Swarm {
+	t.Helper()
 	s := &Swarm{Data: data, T: t, errs: &bytes.Buffer{}, done: make(chan struct{})}
-	all := append([]string{"up", "--listen", "127.0.0.1:0", "--data", data, "--verbose"}, args...)
+	all := append([]string{command, "--listen", "127.0.0.1:0", "--data", data, "--verbose"}, args...)
 	s.cmd = exec.Command(Binary(t), all...)
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	s.cmd.Stderr = (*lockedBuffer)(s)
@@ -97,11 +104,14 @@ func UpIn(t testing.TB, data string, args ...string) *Swarm {
 	t.Cleanup(s.Stop)
 	ready := make(chan string, 1)
 	go func() {
+		var before []string
 		lines := bufio.NewScanner(out)
 		for lines.Scan() {
 			if url, ok := strings.CutPrefix(lines.Text(), "ready "); ok {
+				s.said = before
 				ready <- url
 			}
+			before = append(before, lines.Text())
 		}
 		s.err = s.cmd.Wait()
 		close(s.done)
@@ -109,9 +119,9 @@ func UpIn(t testing.TB, data string, args ...string) *Swarm {
 	select {
 	case s.URL = <-ready:
 	case <-s.done:
-		t.Fatalf("hecate up ended: %v\n%s", s.err, s.Log())
+		t.Fatalf("hecate %s ended: %v\n%s", command, s.err, s.Log())
 	case <-time.After(startWait):
-		t.Fatalf("hecate up is not ready after %s\n%s", startWait, s.Log())
+		t.Fatalf("hecate %s is not ready after %s\n%s", command, startWait, s.Log())
 	}
 	return s
 }
@@ -143,7 +153,7 @@ func (s *Swarm) Stop() {
 	case <-time.After(15 * time.Second):
 		_ = s.cmd.Process.Kill()
 		<-s.done
-		s.T.Errorf("hecate up did not stop\n%s", s.Log())
+		s.T.Errorf("the swarm did not stop\n%s", s.Log())
 	}
 	if s.T.Failed() {
 		s.T.Logf("log of the swarm:\n%s", s.Log())

@@ -1,0 +1,136 @@
+//go:build !noengine
+
+package test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"hecate/internal/control"
+	"hecate/internal/control/admin"
+	"hecate/test/harness"
+)
+
+// listedNodes asks the gateway's administration who is there.
+func listedNodes(t *testing.T, s *harness.Swarm) map[string]admin.NodeInfo {
+	t.Helper()
+	var list []admin.NodeInfo
+	if err := json.Unmarshal([]byte(s.Do("node", "ls", "--json")), &list); err != nil {
+		t.Fatal(err)
+	}
+	nodes := map[string]admin.NodeInfo{}
+	for _, n := range list {
+		nodes[n.Record.ID] = n
+	}
+	return nodes
+}
+
+// Two machines join a gateway by its token, answer, are paused, resumed and
+// removed; then all processes end well.
+func TestMachinesJoinByToken(t *testing.T) {
+	s := harness.Serve(t)
+	if st := s.Status(); st.State != "failed" || len(st.Nodes) != 0 {
+		t.Fatalf("before anybody joined: %s with %d nodes, want failed with none", st.State, len(st.Nodes))
+	}
+	first := harness.Join(t, "first", "--join", s.Token(), "--memory", "64MiB")
+	second := harness.Join(t, "second", "--join", s.Token(), "--memory", "64MiB")
+	s.AwaitHealthy()
+	if answer := s.Ask(harness.Story, map[string]any{"max_tokens": 12}); answer.Usage.CompletionTokens != 12 {
+		t.Errorf("an answer of %d tokens, want 12", answer.Usage.CompletionTokens)
+	}
+	if n := listedNodes(t, s); len(n) != 2 || n["first"].Status != "alive" || n["second"].Status != "alive" {
+		t.Errorf("nodes %v, want first and second, alive", n)
+	}
+
+	wants := func(node string, want control.Desired) func() bool {
+		return func() bool { return listedNodes(t, s)[node].Record.Desired == want }
+	}
+	s.Do("node", "pause", "first")
+	s.Await("first is paused", 10*time.Second, wants("first", control.DesiredPaused))
+	for range 4 {
+		answer := s.Ask(harness.Story, map[string]any{"max_tokens": 4})
+		if route := answer.Header.Get("X-Hecate-Route"); !strings.HasPrefix(route, "second[") {
+			t.Errorf("route %q while first is paused", route)
+		}
+	}
+	s.Do("node", "resume", "first")
+	s.Await("first is active", 10*time.Second, wants("first", control.DesiredActive))
+	s.AwaitHealthy()
+
+	s.Do("node", "remove", "second")
+	if err := second.Wait(); err == nil || !strings.Contains(second.Log(), "was removed from the swarm") {
+		t.Errorf("the removed node ended with %v\n%s", err, second.Log())
+	}
+	s.Await("second is gone", 10*time.Second, func() bool { return len(listedNodes(t, s)) == 1 && len(s.Status().Nodes) == 1 })
+	s.Ask(harness.Story, map[string]any{"max_tokens": 4})
+	if err := first.Stop(); err != nil {
+		t.Errorf("first ended with %v\n%s", err, first.Log())
+	}
+}
+
+// A revoked token lets nobody in, and says so.
+func TestRevokedToken(t *testing.T) {
+	s := harness.Serve(t, "--token-uses", "0")
+	token := strings.TrimSpace(s.Do("token", "create", "--note", "attic"))
+	list := s.Do("token", "ls")
+	if !strings.Contains(list, "attic") || !strings.Contains(list, "0 of 1") {
+		t.Fatalf("token ls: %s", list)
+	}
+	var records []struct{ ID string }
+	if err := json.Unmarshal([]byte(s.Do("token", "ls", "--json")), &records); err != nil || len(records) != 1 {
+		t.Fatalf("%v, %d tokens, want 1", err, len(records))
+	}
+	s.Do("token", "revoke", records[0].ID)
+	w := harness.Join(t, "late", "--join", token, "--memory", "64MiB")
+	if err := w.Wait(); err == nil || !strings.Contains(w.Log(), "does not know this token") {
+		t.Errorf("a node with a revoked token ended with %v\n%s", err, w.Log())
+	}
+}
+
+// Where keys are asked for, nothing but the probe answers without one, and a
+// revoked key is worthless without a restart.
+func TestKeys(t *testing.T) {
+	s := harness.Serve(t, "--require-key")
+	ask := func(path, key string) (int, string) {
+		t.Helper()
+		req, err := http.NewRequest(http.MethodGet, s.URL+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if key != "" {
+			req.Header.Set("Authorization", "Bearer "+key)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		var body struct{ Error struct{ Code *string } }
+		if err := json.NewDecoder(resp.Body).Decode(&body); err != nil || body.Error.Code == nil {
+			return resp.StatusCode, ""
+		}
+		return resp.StatusCode, *body.Error.Code
+	}
+	for _, path := range []string{"/v1/models", "/v1/swarm", "/v1/pool", "/metrics", "/readyz", "/", "/healthz/../v1/models"} {
+		if code, _ := ask(path, ""); code != http.StatusUnauthorized {
+			t.Errorf("GET %s without a key: %d, want 401", path, code)
+		}
+	}
+	if code, _ := ask("/healthz", ""); code != http.StatusOK {
+		t.Errorf("GET /healthz: %d, want 200", code)
+	}
+	key := strings.TrimSpace(s.Do("key", "create"))
+	s.Await("the key is taken", 5*time.Second, func() bool { code, _ := ask("/v1/models", key); return code == http.StatusOK })
+	if code, why := ask("/v1/models", key[:len(key)-1]); code != http.StatusUnauthorized || why != "invalid_api_key" {
+		t.Errorf("a cut key: %d %q, want 401 invalid_api_key", code, why)
+	}
+	var records []struct{ ID string }
+	if err := json.Unmarshal([]byte(s.Do("key", "ls", "--json")), &records); err != nil || len(records) != 1 {
+		t.Fatalf("%v, %d keys, want 1", err, len(records))
+	}
+	s.Do("key", "revoke", records[0].ID)
+	s.Await("the key is refused", 5*time.Second, func() bool { code, _ := ask("/v1/models", key); return code == http.StatusUnauthorized })
+}

@@ -90,47 +90,68 @@ func TestRevokedToken(t *testing.T) {
 	}
 }
 
-// Where keys are asked for, nothing but the probe answers without one, and a
-// revoked key is worthless without a restart.
-func TestKeys(t *testing.T) {
-	s := harness.Serve(t, "--require-key")
-	ask := func(path, key string) (int, string) {
-		t.Helper()
-		req, err := http.NewRequest(http.MethodGet, s.URL+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if key != "" {
-			req.Header.Set("Authorization", "Bearer "+key)
-		}
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		var body struct{ Error struct{ Code *string } }
-		if err := json.NewDecoder(resp.Body).Decode(&body); err != nil || body.Error.Code == nil {
-			return resp.StatusCode, ""
-		}
-		return resp.StatusCode, *body.Error.Code
+// knock sends a request with an API key and gives status and error code.
+func knock(t *testing.T, s *harness.Swarm, method, path, key string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequest(method, s.URL+path, strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, path := range []string{"/v1/models", "/v1/swarm", "/v1/pool", "/metrics", "/readyz", "/", "/healthz/../v1/models"} {
-		if code, _ := ask(path, ""); code != http.StatusUnauthorized {
+	if key != "" {
+		req.Header.Set("Authorization", "Bearer "+key)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var body struct{ Error struct{ Code *string } }
+	if err := json.NewDecoder(resp.Body).Decode(&body); err != nil || body.Error.Code == nil {
+		return resp.StatusCode, ""
+	}
+	return resp.StatusCode, *body.Error.Code
+}
+
+// Where keys are asked for, nothing but the probe answers without one.
+func TestNothingAnswersWithoutAKey(t *testing.T) {
+	s := harness.Serve(t, "--require-key")
+	for _, path := range []string{"/v1/models", "/v1/swarm", "/v1/pool", "/metrics", "/readyz", "/", "/healthz/../v1/models", "//healthz"} {
+		if code, _ := knock(t, s, http.MethodGet, path, ""); code != http.StatusUnauthorized {
 			t.Errorf("GET %s without a key: %d, want 401", path, code)
 		}
 	}
-	if code, _ := ask("/healthz", ""); code != http.StatusOK {
+	for _, path := range []string{"/v1/chat/completions", "/v1/completions", "/v1/swarm/chaos/arm"} {
+		if code, _ := knock(t, s, http.MethodPost, path, "sk-hecate-guess"); code != http.StatusUnauthorized {
+			t.Errorf("POST %s with a guess: %d, want 401", path, code)
+		}
+	}
+	if code, _ := knock(t, s, http.MethodGet, "/healthz", ""); code != http.StatusOK {
 		t.Errorf("GET /healthz: %d, want 200", code)
 	}
-	key := strings.TrimSpace(s.Do("key", "create"))
-	s.Await("the key is taken", 5*time.Second, func() bool { code, _ := ask("/v1/models", key); return code == http.StatusOK })
-	if code, why := ask("/v1/models", key[:len(key)-1]); code != http.StatusUnauthorized || why != "invalid_api_key" {
+}
+
+// A key opens the API within its limits, and is worthless once it was revoked,
+// without a restart.
+func TestKeys(t *testing.T) {
+	s := harness.Serve(t, "--require-key")
+	key := strings.TrimSpace(s.Do("key", "create", "--rate", "1"))
+	look := func(key string) int {
+		code, _ := knock(t, s, http.MethodGet, "/v1/models", key)
+		return code
+	}
+	s.Await("the key is taken", 5*time.Second, func() bool { return look(key) == http.StatusOK })
+	if code, why := knock(t, s, http.MethodGet, "/v1/models", key[:len(key)-1]); code != http.StatusUnauthorized || why != "invalid_api_key" {
 		t.Errorf("a cut key: %d %q, want 401 invalid_api_key", code, why)
+	}
+	first, _ := knock(t, s, http.MethodPost, "/v1/completions", key)
+	second, _ := knock(t, s, http.MethodPost, "/v1/completions", key)
+	if first != http.StatusBadRequest || second != http.StatusTooManyRequests {
+		t.Errorf("two requests in a minute with a key for one: %d and %d, want 400 and 429", first, second)
 	}
 	var records []struct{ ID string }
 	if err := json.Unmarshal([]byte(s.Do("key", "ls", "--json")), &records); err != nil || len(records) != 1 {
 		t.Fatalf("%v, %d keys, want 1", err, len(records))
 	}
 	s.Do("key", "revoke", records[0].ID)
-	s.Await("the key is refused", 5*time.Second, func() bool { code, _ := ask("/v1/models", key); return code == http.StatusUnauthorized })
+	s.Await("the key is refused", 5*time.Second, func() bool { return look(key) == http.StatusUnauthorized })
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"hecate/internal/control/admin"
@@ -17,8 +18,10 @@ type keyCmd struct {
 
 type keyCreateCmd struct {
 	administered
-	Life time.Duration `help:"How long it is good; for ever when absent."`
-	Note string        `help:"What it is for, for people."`
+	Life       time.Duration `help:"How long it is good; for ever when absent."`
+	Note       string        `help:"What it is for, for people."`
+	Rate       int           `help:"Requests per minute that it allows; any number when absent." placeholder:"N"`
+	Concurrent int           `help:"Requests at the same time that it allows; any number when absent." placeholder:"N"`
 }
 
 // Run makes a key and prints it.
@@ -26,11 +29,14 @@ func (k *keyCreateCmd) Run(ctx context.Context, c console) error {
 	if k.Life < 0 {
 		return usage("--life is %s, want more than 0", k.Life)
 	}
+	if k.Rate < 0 || k.Rate > keys.MaxRate || k.Concurrent < 0 || k.Concurrent > keys.MaxRate {
+		return usage("--rate and --concurrent are %d and %d, want 0 (no limit) to %d", k.Rate, k.Concurrent, keys.MaxRate)
+	}
 	client, err := k.open()
 	if err != nil {
 		return err
 	}
-	made, err := client.CreateKey(ctx, keys.Options{Life: k.Life, Note: k.Note})
+	made, err := client.CreateKey(ctx, keys.Options{Life: k.Life, Note: k.Note, RequestsPerMinute: k.Rate, Concurrent: k.Concurrent})
 	if err != nil {
 		return err
 	}
@@ -45,9 +51,16 @@ type keyLsCmd struct{ administered }
 
 // Run lists keys, without their secrets.
 func (k *keyLsCmd) Run(ctx context.Context, c console) error {
-	return listed(ctx, c, k.administered, (*admin.Client).Keys, "KEY\tCREATED\tEXPIRES\tNOTE", func(r keys.Record) string {
-		return fmt.Sprintf("%s\t%s\t%s\t%s", r.ID, r.Created.Format(time.DateOnly), until(r.Expires), orDash(r.Note))
+	return listed(ctx, c, k.administered, (*admin.Client).Keys, "KEY\tCREATED\tEXPIRES\tPER MINUTE\tAT ONCE\tNOTE", func(r keys.Record) string {
+		return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s", r.ID, r.Created.Format(time.DateOnly), until(r.Expires), limit(r.RequestsPerMinute), limit(r.Concurrent), orDash(r.Note))
 	})
+}
+
+func limit(n int) string {
+	if n == 0 {
+		return "any"
+	}
+	return strconv.Itoa(n)
 }
 
 type keyRevokeCmd struct {

@@ -42,6 +42,7 @@ func TestAdministrationRefuses(t *testing.T) {
 		{[]string{"token", "create", "--uses", "0"}, exitUsage, "--uses is 0"},
 		{[]string{"token", "create", "--life=-1h"}, exitUsage, "--life is -1h"},
 		{[]string{"key", "create", "--life=-1h"}, exitUsage, "--life is -1h"},
+		{[]string{"key", "create", "--rate=-1"}, exitUsage, "want 0 (no limit)"},
 		{[]string{"token", "revoke"}, exitUsage, "<id>"},
 		{[]string{"node", "ls"}, exitFail, "no gateway runs there"},
 		{[]string{"token", "ls"}, exitFail, "no gateway runs there"},

@@ -3,7 +3,9 @@ package gateway
 import (
 	"net/http"
 	"strings"
+	"time"
 
+	"hecate/internal/control/keys"
 	"hecate/internal/gateway/openai"
 )
 
@@ -18,12 +20,21 @@ func (g *Gateway) admitted(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		if e := g.checkKey(r.Header.Get("Authorization")); e != nil {
+		key, e := g.checkKey(r.Header.Get("Authorization"))
+		if e != nil {
 			if e.Status == http.StatusUnauthorized {
 				w.Header().Set("WWW-Authenticate", `Bearer realm="hecate"`)
 			}
 			e.Write(w)
 			return
+		}
+		if generates(r) {
+			done, e := g.allowances.take(key, time.Now())
+			if e != nil {
+				e.Write(w)
+				return
+			}
+			defer done()
 		}
 		next.ServeHTTP(w, r)
 	})
@@ -31,19 +42,20 @@ func (g *Gateway) admitted(next http.Handler) http.Handler {
 
 // checkKey answers as OpenAI does to a missing and to a wrong key. It never
 // repeats what it was given.
-func (g *Gateway) checkKey(header string) *openai.Error {
+func (g *Gateway) checkKey(header string) (*keys.Record, *openai.Error) {
 	scheme, key, _ := strings.Cut(header, " ")
 	key = strings.TrimSpace(key)
 	if !strings.EqualFold(scheme, "Bearer") || key == "" {
-		return openai.Unauthorized("", "This gateway wants an API key: send it in the header \"Authorization: Bearer KEY\". `hecate key create` makes one.")
+		return nil, openai.Unauthorized("", "This gateway wants an API key: send it in the header \"Authorization: Bearer KEY\". `hecate key create` makes one.")
 	}
 	select {
 	case <-g.keys.Ready():
 	default:
-		return openai.Unavailable("not_ready", "This gateway is starting and does not know its API keys yet.", dispatchRetry)
+		return nil, openai.Unavailable("not_ready", "This gateway is starting and does not know its API keys yet.", dispatchRetry)
 	}
-	if _, err := g.keys.Check(key); err != nil {
-		return openai.Unauthorized("invalid_api_key", "The API key was refused: "+err.Error()+".")
+	record, err := g.keys.Check(key)
+	if err != nil {
+		return nil, openai.Unauthorized("invalid_api_key", "The API key was refused: "+err.Error()+".")
 	}
-	return nil
+	return record, nil
 }

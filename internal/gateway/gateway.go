@@ -46,18 +46,19 @@ type Config struct {
 // Gateway serves the API. New, then Run until its context ends; Handler may be
 // used from the start.
 type Gateway struct {
-	cfg       Config
-	log       *slog.Logger
-	catalog   catalog
-	dispatch  *dispatch.Dispatcher
-	admission *admission.Admission
-	runner    *answer.Runner
-	chaos     armory
-	metrics   *metrics.Metrics
-	keys      *keys.Ring // nil: none are asked for
-	mux       http.Handler
-	settling  sync.WaitGroup // generations whose clients have all they asked for
-	plan      atomic.Pointer[control.PlanDocument]
+	cfg        Config
+	log        *slog.Logger
+	catalog    catalog
+	dispatch   *dispatch.Dispatcher
+	admission  *admission.Admission
+	runner     *answer.Runner
+	chaos      armory
+	metrics    *metrics.Metrics
+	keys       *keys.Ring // nil: none are asked for
+	allowances allowances
+	mux        http.Handler
+	settling   sync.WaitGroup // generations whose clients have all they asked for
+	plan       atomic.Pointer[control.PlanDocument]
 
 	counts struct {
 		finished, left, lost atomic.Int64

@@ -13,7 +13,7 @@ import (
 // StagesOptions say what to measure; zero values mean the defaults.
 type StagesOptions struct {
 	Model    string        // Model135M (the default) or a GGUF file
-	Time     time.Duration // for all rounds together; default one minute, at least 3 rounds are run
+	Time     time.Duration // for all rounds together; default one minute; at least 3 rounds are made
 	Tokens   int           // per answer; default 48
 	Streams  int           // parallel ones; default 8
 	Progress func(string)  // told what goes on; nil: nobody is
@@ -38,9 +38,10 @@ func (o StagesOptions) filled() StagesOptions {
 	return o
 }
 
-// Bounds of a stages run.
 const (
-	leastRounds  = 3
+	// sittings is how often everything is started anew: a process is a little
+	// faster or slower for all its life, by where its memory came to lie.
+	sittings     = 3
 	promptTokens = 32 // short: decoding is measured
 )
 
@@ -58,6 +59,8 @@ type StagesResult struct {
 	Hops      Hops     `json:"hops"`
 
 	measure.Judgement
+
+	links []float64 // seconds, by node
 }
 
 // Decoding is what one contestant did.
@@ -81,10 +84,9 @@ type Series struct {
 
 // Hops are times per token, medians over the rounds; noise can make one negative.
 type Hops struct {
-	First   time.Duration `json:"first_ns"`           // one stage less the engine alone: gateway, HTTP, and the way to a node and back
-	Further time.Duration `json:"further_ns"`         // two stages less one: the way to another node and back, and the cut itself
-	Link    time.Duration `json:"link_ns"`            // the gateway's own moving average of a step's wall time less the node's queue and compute
-	Nodes   int           `json:"link_nodes_counted"` // over so many nodes
+	First   time.Duration `json:"first_ns"`   // one stage less the engine alone: gateway, HTTP, and the way to a node and back
+	Further time.Duration `json:"further_ns"` // two stages less one: the way to another node and back, and the cut itself
+	Link    time.Duration `json:"link_ns"`    // the gateway's own moving average of a step's wall time less the node's queue and compute
 }
 
 // contestant is one of the three ways to decode.
@@ -112,6 +114,20 @@ func Stages(ctx context.Context, o StagesOptions) (*StagesResult, error) {
 		return nil, err
 	}
 	r := &StagesResult{Machine: measure.ThisMachine(engine.KernelName()), Model: s.name, Tokens: o.Tokens, Streams: o.Streams}
+	began := time.Now()
+	for k := range sittings {
+		if err := r.sit(ctx, s, o, began.Add(o.Time*time.Duration(k+1)/sittings)); err != nil {
+			return nil, err
+		}
+	}
+	r.Took = time.Since(began)
+	r.conclude()
+	return r, nil
+}
+
+// sit starts all contestants, lets them take turns until a time, at least once,
+// and ends them.
+func (r *StagesResult) sit(ctx context.Context, s *subject, o StagesOptions, until time.Time) error {
 	field, err := r.enter(ctx, s, o)
 	defer func() {
 		for _, c := range field {
@@ -119,20 +135,14 @@ func Stages(ctx context.Context, o StagesOptions) (*StagesResult, error) {
 		}
 	}()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	began := time.Now()
-	for n := 0; n < leastRounds || time.Since(began) < o.Time; n++ {
-		if err := round(ctx, s, o, field, n); err != nil {
-			return nil, err
+	for again := true; again; again = time.Now().Before(until) {
+		if err := round(ctx, s, o, field, len(r.Alone.Many.Rounds)); err != nil {
+			return err
 		}
 	}
-	if err := r.link(ctx, field); err != nil {
-		return nil, err
-	}
-	r.Took = time.Since(began)
-	r.conclude()
-	return r, nil
+	return r.link(ctx, s, o, field)
 }
 
 // enter starts the contestants, and lets each warm up. Those it started are
@@ -228,13 +238,15 @@ func (c contestant) measure(ctx context.Context, prompts [][]int32, tokens int, 
 	return nil
 }
 
-// link asks the gateways what they measured of their hops.
-func (r *StagesResult) link(ctx context.Context, field []contestant) error {
-	sum := 0.0
+// link asks the gateways what they measured of their hops while one stream ran.
+func (r *StagesResult) link(ctx context.Context, s *subject, o StagesOptions, field []contestant) error {
 	for _, c := range field {
 		swarm, ok := c.runner.(*swarmRunner)
 		if !ok {
 			continue
+		}
+		if _, err := swarm.decode(ctx, prompts(s, 1, 0), o.Tokens); err != nil {
+			return err
 		}
 		st, err := swarm.status(ctx)
 		if err != nil {
@@ -242,13 +254,9 @@ func (r *StagesResult) link(ctx context.Context, field []contestant) error {
 		}
 		for _, n := range st.Nodes {
 			if n.RoundTripMS != nil {
-				sum += *n.RoundTripMS
-				r.Hops.Nodes++
+				r.links = append(r.links, *n.RoundTripMS/1000)
 			}
 		}
-	}
-	if r.Hops.Nodes > 0 {
-		r.Hops.Link = time.Duration(sum / float64(r.Hops.Nodes) * float64(time.Millisecond))
 	}
 	return nil
 }

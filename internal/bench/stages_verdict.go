@@ -17,6 +17,7 @@ func (r *StagesResult) conclude() {
 	}
 	r.Hops.First = dearer(r.OneStage.One.Rounds, r.Alone.One.Rounds)
 	r.Hops.Further = dearer(r.TwoStages.One.Rounds, r.OneStage.One.Rounds)
+	r.Hops.Link = inSeconds(measure.Median(r.links))
 	noise := measure.Louder(
 		measure.NoiseOf("the engine alone", r.Alone.One.Rounds),
 		measure.NoiseOf("the engine alone, several streams,", r.Alone.Many.Rounds))
@@ -25,7 +26,6 @@ func (r *StagesResult) conclude() {
 		ratio("decode, one stage / engine alone", r.OneStage.One.Rounds, r.Alone.One.Rounds, new(0.95), new(0.97)),
 		ratio("decode, two stages / engine alone", r.TwoStages.One.Rounds, r.Alone.One.Rounds, new(0.85), new(0.92)),
 		r.OneStage.speedup(parallel+"one stage", new(1.8)),
-		r.TwoStages.speedup(parallel+"two stages", new(1.8)),
 	}
 	r.Judgement = measure.Judged(marks, &noise)
 }

@@ -116,17 +116,10 @@ func Failover(ctx context.Context, o FailoverOptions) (*FailoverResult, error) {
 		Context: o.Context, Tokens: o.Tokens, Seed: o.Seed,
 	}
 	began := time.Now()
-	o.Progress("starting a swarm of three")
-	l, err := startLocal(ctx, s, failoverArgs("--allow-chaos")...)
-	if err != nil {
+	if err := r.perform(ctx, s, o); err != nil {
 		return nil, err
 	}
-	defer l.stop()
-	t := &theatre{local: l, subject: s, options: o, known: map[scene]string{}}
-	if err := r.play(ctx, t); err != nil {
-		return nil, err
-	}
-	if r.Price, err = measurePrice(ctx, t); err != nil {
+	if r.Price, err = measurePrice(ctx, s, o); err != nil {
 		return nil, err
 	}
 	r.Took = time.Since(began)
@@ -138,8 +131,14 @@ func failoverArgs(more ...string) []string {
 	return append([]string{"--nodes", fmt.Sprint(failoverNodes), "--copies", fmt.Sprint(failoverCopies)}, more...)
 }
 
-// play makes all trials.
-func (r *FailoverResult) play(ctx context.Context, t *theatre) error {
+// perform starts a swarm and makes all trials in it.
+func (r *FailoverResult) perform(ctx context.Context, s *subject, o FailoverOptions) error {
+	o.Progress("starting a swarm of three")
+	t, err := (&theatre{subject: s, options: o, known: map[scene]string{}}).another(ctx, "--allow-chaos")
+	if err != nil {
+		return err
+	}
+	defer t.stop()
 	stages, err := t.stages(ctx)
 	if err != nil {
 		return err

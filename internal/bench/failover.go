@@ -86,8 +86,9 @@ type Outcome struct {
 
 // Price is what keeping boundary states costs while nothing fails.
 type Price struct {
-	With    float64 `json:"tokens_per_s_with"`
-	Without float64 `json:"tokens_per_s_without"`
+	With     float64   `json:"tokens_per_s_with"`
+	Without  float64   `json:"tokens_per_s_without"`
+	Sittings []float64 `json:"ratio_by_sitting"`
 	measure.Judgement
 }
 

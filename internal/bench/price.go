@@ -3,15 +3,17 @@ package bench
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"hecate/internal/bench/measure"
 )
 
-// Two swarms are compared that are started for it, twice: a process is a little
-// faster or slower for all its life.
+// Two swarms are compared that are started for it, several times, and each is the
+// first to be started half of the times: a process is a little faster or slower
+// for all its life, and the first of two more often the slower one.
 const (
-	priceSittings = 2
-	priceRounds   = 8 // per sitting
+	priceSittings = 4
+	priceRounds   = 4 // per sitting
 )
 
 // demoPace is how many tokens the demo model is timed over: a few would be over
@@ -27,45 +29,54 @@ func measurePrice(ctx context.Context, s *subject, o FailoverOptions) (Price, er
 	if t.chats() {
 		t.options.Tokens = max(o.Tokens, demoPace)
 	}
-	var with, without []float64
-	for range priceSittings {
-		if err := t.compare(ctx, &with, &without); err != nil {
+	var all, without []float64
+	var p Price
+	for k := range priceSittings {
+		with, bare, err := t.compare(ctx, k%2 == 0)
+		if err != nil {
 			return Price{}, fmt.Errorf("price of being ready: %w", err)
 		}
+		all, without = append(all, with...), append(without, bare...)
+		p.Sittings = append(p.Sittings, measure.Median(measure.Quotients(with, bare)))
 	}
+	p.With, p.Without = measure.Median(all), measure.Median(without)
 	noise := measure.NoiseOf("the swarm without boundary states", without)
-	mark := ratio("tokens per second, keeping boundary states / not", with, without, nil, new(0.98))
-	return Price{With: measure.Median(with), Without: measure.Median(without), Judgement: measure.Judged([]measure.Mark{mark}, &noise)}, nil
+	mark := measure.Mark{Name: "tokens per second, keeping boundary states / not", Value: measure.Median(p.Sittings), Aim: new(0.98)}
+	p.Judgement = measure.Judged([]measure.Mark{mark}, &noise)
+	return p, nil
+}
+
+// side is one of the two swarms and its speeds.
+type side struct {
+	more  []string // arguments
+	swarm *theatre
+	rates []float64
 }
 
 // compare starts two swarms like t, of which one keeps nothing, and lets them
 // take turns.
-func (t *theatre) compare(ctx context.Context, with, without *[]float64) error {
-	t.options.Progress("starting two swarms for the price of being ready")
-	careful, err := t.another(ctx)
-	if err != nil {
-		return err
+func (t *theatre) compare(ctx context.Context, carefulFirst bool) (with, without []float64, err error) {
+	careful, careless := &side{}, &side{more: []string{"--boundary-memory", "1"}}
+	sides := []*side{careful, careless}
+	if !carefulFirst {
+		slices.Reverse(sides)
 	}
-	defer careful.stop()
-	careless, err := t.another(ctx, "--boundary-memory", "1")
-	if err != nil {
-		return err
-	}
-	defer careless.stop()
-	for n := range priceRounds {
-		t.options.Progress(fmt.Sprintf("price of being ready: answer %d", len(*with)+1))
-		s := scene{question: n % t.questions()}
-		sides := []func() error{
-			func() error { return careful.pace(ctx, s, with) },
-			func() error { return careless.pace(ctx, s, without) },
+	for _, s := range sides {
+		t.options.Progress("price of being ready: starting a swarm")
+		if s.swarm, err = t.another(ctx, s.more...); err != nil {
+			return nil, nil, err
 		}
+		defer s.swarm.stop()
+	}
+	for n := range priceRounds {
+		t.options.Progress(fmt.Sprintf("price of being ready: answer %d of %d", n+1, priceRounds))
 		for i := range sides {
-			if err := sides[(i+n)%len(sides)](); err != nil {
-				return err
+			if err := sides[(i+n)%len(sides)].pace(ctx, scene{question: n % t.questions()}); err != nil {
+				return nil, nil, err
 			}
 		}
 	}
-	return nil
+	return careful.rates, careless.rates, nil
 }
 
 // another is a swarm of its own with the same questions.
@@ -80,14 +91,14 @@ func (t *theatre) another(ctx context.Context, more ...string) (*theatre, error)
 }
 
 // pace has one answer and adds its speed.
-func (t *theatre) pace(ctx context.Context, s scene, into *[]float64) error {
-	r, err := t.ask(ctx, s)
+func (s *side) pace(ctx context.Context, sc scene) error {
+	r, err := s.swarm.ask(ctx, sc)
 	if err != nil {
 		return err
 	}
 	if r.flaw != "" {
 		return fmt.Errorf("an undisturbed answer broke: %s", r.flaw)
 	}
-	*into = append(*into, rate([]timeline{{r.at, r.tokens}}))
+	s.rates = append(s.rates, rate([]timeline{{r.at, r.tokens}}))
 	return nil
 }

@@ -39,8 +39,9 @@ func (o StagesOptions) filled() StagesOptions {
 }
 
 const (
-	// sittings is how often everything is started anew: a process is a little
-	// faster or slower for all its life, by where its memory came to lie.
+	// sittings is how often everything is started anew, each time another one
+	// first: a process is a little faster or slower for all its life, by where
+	// its memory came to lie, and the first more often the slower one.
 	sittings     = 3
 	promptTokens = 32 // short: decoding is measured
 )
@@ -116,7 +117,7 @@ func Stages(ctx context.Context, o StagesOptions) (*StagesResult, error) {
 	r := &StagesResult{Machine: measure.ThisMachine(engine.KernelName()), Model: s.name, Tokens: o.Tokens, Streams: o.Streams}
 	began := time.Now()
 	for k := range sittings {
-		if err := r.sit(ctx, s, o, began.Add(o.Time*time.Duration(k+1)/sittings)); err != nil {
+		if err := r.sit(ctx, s, o, k, began.Add(o.Time*time.Duration(k+1)/sittings)); err != nil {
 			return nil, err
 		}
 	}
@@ -125,10 +126,10 @@ func Stages(ctx context.Context, o StagesOptions) (*StagesResult, error) {
 	return r, nil
 }
 
-// sit starts all contestants, lets them take turns until a time, at least once,
+// sit starts all contestants, the k-th first, lets them take turns until a time, at least once,
 // and ends them.
-func (r *StagesResult) sit(ctx context.Context, s *subject, o StagesOptions, until time.Time) error {
-	field, err := r.enter(ctx, s, o)
+func (r *StagesResult) sit(ctx context.Context, s *subject, o StagesOptions, k int, until time.Time) error {
+	field, err := r.enter(ctx, s, o, k)
 	defer func() {
 		for _, c := range field {
 			c.close()
@@ -145,11 +146,10 @@ func (r *StagesResult) sit(ctx context.Context, s *subject, o StagesOptions, unt
 	return r.link(ctx, s, o, field)
 }
 
-// enter starts the contestants, and lets each warm up. Those it started are
+// enter starts the contestants, the first-th first, and lets each warm up. Those it started are
 // given also with an error.
-func (r *StagesResult) enter(ctx context.Context, s *subject, o StagesOptions) ([]contestant, error) {
-	var field []contestant
-	for _, c := range []struct {
+func (r *StagesResult) enter(ctx context.Context, s *subject, o StagesOptions, first int) ([]contestant, error) {
+	entries := []struct {
 		name  string
 		into  *Decoding
 		start func() (runner, error)
@@ -157,17 +157,20 @@ func (r *StagesResult) enter(ctx context.Context, s *subject, o StagesOptions) (
 		{"the engine alone", &r.Alone, func() (runner, error) { return newAlone(ctx, s, o.Streams, promptTokens+o.Tokens) }},
 		{"one stage", &r.OneStage, func() (runner, error) { return newSwarmRunner(ctx, s, 1) }},
 		{"two stages", &r.TwoStages, func() (runner, error) { return newSwarmRunner(ctx, s, 2) }},
-	} {
-		o.Progress("starting " + c.name)
-		run, err := c.start()
+	}
+	var field []contestant
+	for i := range entries {
+		e := entries[(i+first)%len(entries)]
+		o.Progress("starting " + e.name)
+		run, err := e.start()
 		if err != nil {
 			return field, err
 		}
-		field = append(field, contestant{c.name, run, c.into})
+		field = append(field, contestant{e.name, run, e.into})
 		if _, err := run.decode(ctx, prompts(s, 1, 0), 8); err != nil {
 			return field, err
 		}
-		c.into.Route = run.route()
+		e.into.Route = run.route()
 	}
 	return field, nil
 }

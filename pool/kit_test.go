@@ -14,6 +14,7 @@ import (
 	"math/big"
 	"net"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -104,6 +105,13 @@ func (l *eventLog) add(e Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.list = append(l.list, e)
+}
+
+// all is a copy of what happened so far; the pool goes on adding.
+func (l *eventLog) all() []Event {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.list)
 }
 
 func (l *eventLog) count(kind EventKind) int {

@@ -26,7 +26,7 @@ func TestLongDelayAndLossCloseNothing(t *testing.T) {
 			w.start("n1", echo, nil)
 			w.apply("n1")
 			settle(10 * time.Minute)
-			for _, e := range w.events.list {
+			for _, e := range w.events.all() {
 				if e.Kind != EventWriterLost {
 					continue
 				}

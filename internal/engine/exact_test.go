@@ -37,12 +37,18 @@ func subjects(t *testing.T) []*subject {
 	var out []*subject
 	for i, c := range []randmodel.Config{
 		randmodel.Tiny(gguf.Q8_0, 40), randmodel.Tiny(gguf.Q4_0, 41), randmodel.Tiny(gguf.Q4_K, 42), randmodel.Tiny(gguf.Q5_K, 43), randmodel.Tiny(gguf.Q6_K, 44),
-		randmodel.Tiny(gguf.Q8_0, 45), randmodel.Tiny(gguf.Q4_0, 46),
+		randmodel.Tiny(gguf.Q8_0, 45), randmodel.Tiny(gguf.Q4_0, 46), randmodel.Tiny(gguf.Q8_0, 47), randmodel.Tiny(gguf.Q4_0, 48),
 	} {
 		c.Tied, c.RopeFactors = i%2 == 1, i%2 == 0
 		if i >= 5 {
-			c.Arch, c.RopeFactors = map[int]string{5: "qwen2", 6: "qwen3"}[i], false
+			c.Arch, c.RopeFactors = map[int]string{5: "qwen2", 6: "qwen3", 7: "gemma3", 8: "mistral3"}[i], false
 			c.HeadDim = 32
+		}
+		switch c.Arch {
+		case "gemma3":
+			c.Layers, c.Window = 6, 19 // the last layer is global
+		case "mistral3":
+			c.YaRN = true
 		}
 		path := filepath.Join(t.TempDir(), "m.gguf")
 		if err := randmodel.WriteFile(path, c); err != nil {

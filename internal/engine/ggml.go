@@ -132,7 +132,9 @@ type piece struct {
 	backend ml.Backend
 	tensors []ml.Tensor // as in spec.Tensors
 	weights weights
+	rope    arch.Rope
 	rotate  []func(*rope.Options)
+	span    int // positions that a row sees; 0: all
 	cache   ml.Context
 	keys    ml.Tensor // one row per cell
 	values  ml.Tensor
@@ -144,6 +146,7 @@ type weights struct {
 	attnNorm, query, key, value, attnOut                     ml.Tensor
 	queryBias, keyBias, valueBias, attnOutBias               ml.Tensor
 	ffnNorm, gate, up, down, ropeFactors, queryNorm, keyNorm ml.Tensor
+	postAttnNorm, postFFNNorm                                ml.Tensor
 }
 
 // place is where the tensor of a role belongs.
@@ -154,6 +157,7 @@ func (w *weights) place(r arch.Role) *ml.Tensor {
 		arch.QueryBias: &w.queryBias, arch.KeyBias: &w.keyBias, arch.ValueBias: &w.valueBias, arch.AttnOutBias: &w.attnOutBias,
 		arch.FFNNorm: &w.ffnNorm, arch.Gate: &w.gate, arch.Up: &w.up, arch.Down: &w.down, arch.RopeFreqs: &w.ropeFactors,
 		arch.QueryNorm: &w.queryNorm, arch.KeyNorm: &w.keyNorm,
+		arch.PostAttnNorm: &w.postAttnNorm, arch.PostFFNNorm: &w.postFFNNorm,
 	}[r]
 }
 
@@ -181,19 +185,30 @@ func (k *ggmlKernels) load(spec *arch.Spec, number, cells int) (unit, error) {
 		u.tensors = append(u.tensors, b.Get(items[i].Name))
 		*u.weights.place(t.Role) = u.tensors[i]
 	}
-	if spec.Rope.NeoX {
-		u.rotate = append(u.rotate, rope.WithTypeNeoX())
-	}
-	if f := u.weights.ropeFactors; f != nil {
-		u.rotate = append(u.rotate, rope.WithFactors(f))
-	}
 	if number >= 0 {
+		u.rope, u.span = spec.RopeOf(number), spec.SpanOf(number)
+		u.rotate = rotation(u.rope, u.weights.ropeFactors)
 		u.cache = b.NewContextSize(8).Layer(0)
 		row := spec.Info.KVHeads * spec.HeadDim
 		u.keys = u.cache.Zeros(ml.DTypeF16, row, cells)
 		u.values = u.cache.Zeros(ml.DTypeF16, row, cells)
 	}
 	return u, nil
+}
+
+// rotation words a rotary position embedding for the kernels.
+func rotation(r arch.Rope, factors ml.Tensor) (out []func(*rope.Options)) {
+	if r.NeoX {
+		out = append(out, rope.WithTypeNeoX())
+	}
+	if factors != nil {
+		out = append(out, rope.WithFactors(factors))
+	}
+	if y := r.YaRN; y.Original > 0 {
+		out = append(out, rope.WithOriginalContextLength(y.Original), rope.WithExtrapolationFactor(y.Extrapolation),
+			rope.WithAttentionFactor(y.Attention), rope.WithBetaFast(y.BetaFast), rope.WithBetaSlow(y.BetaSlow))
+	}
+	return out
 }
 
 // pieceName is a tensor's name in a piece's own file, where every layer has

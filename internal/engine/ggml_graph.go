@@ -3,7 +3,6 @@
 package engine
 
 import (
-	"encoding/binary"
 	"slices"
 
 	"github.com/ollama/ollama/ml"
@@ -23,7 +22,8 @@ type graph struct {
 	positions ml.Tensor
 	wanted    ml.Tensor // rows to return, or nil for all
 	attended  ml.Tensor // rows x heads: where the segments' results are put together
-	masks     []ml.Tensor
+	heat      ml.Tensor // factor of each row's queries, or nil
+	sights    map[int][]sight
 	cells     ml.Tensor // the cell of each row, in cellsOf's layer
 	cellsOf   []int32
 
@@ -34,13 +34,13 @@ type graph struct {
 
 // Upper bounds of what a pass adds to a graph: tensors, nodes and views.
 const (
-	nodesPerPass    = 32
-	nodesPerLayer   = 44
+	nodesPerPass    = 40
+	nodesPerLayer   = 50
 	nodesPerSegment = 14 // per layer
 )
 
 func (p *pass) nodes() int {
-	n := nodesPerPass + len(p.segs) + len(p.units)*(nodesPerLayer+nodesPerSegment*len(p.segs))
+	n := nodesPerPass + 2*len(p.segs) + len(p.units)*(nodesPerLayer+nodesPerSegment*len(p.segs))
 	return min(n, graphNodes)
 }
 
@@ -102,9 +102,7 @@ func (g *graph) build(p *pass, ctx ml.Context) (out, sums ml.Tensor) {
 	if len(p.segs) > 1 {
 		g.attended = g.in.Empty(ml.DTypeF32, p.spec.Info.Heads*p.spec.HeadDim, g.rows)
 	}
-	for _, s := range p.segs {
-		g.masks = append(g.masks, g.causal(s))
-	}
+	g.heat = g.temperatures()
 	x := g.input()
 	for i := range p.units {
 		if x = g.layer(i, x); x == nil {
@@ -116,7 +114,11 @@ func (g *graph) build(p *pass, ctx ml.Context) (out, sums ml.Tensor) {
 	}
 	h := &p.head.(*piece).weights
 	sums = x.SumRows(ctx)
-	return h.output.Mulmat(ctx, x.RMSNorm(ctx, h.outputNorm, p.spec.Eps)), sums
+	out = h.output.Mulmat(ctx, x.RMSNorm(ctx, h.outputNorm, p.spec.Eps))
+	if c := p.spec.SoftCap; c != 0 {
+		out = out.Scale(ctx, 1/c).Tanh(ctx).Scale(ctx, c)
+	}
+	return out, sums
 }
 
 // input is the first layer's input: embedded tokens or given hidden states.
@@ -125,7 +127,11 @@ func (g *graph) input() ml.Tensor {
 		return g.in.FromFloats(g.p.hidden, g.p.spec.Info.Width, g.rows)
 	}
 	tokens := g.in.FromInts(g.p.tokens, g.rows)
-	return g.p.embed.(*piece).weights.embedding.Rows(g.ctx, tokens)
+	x := g.p.embed.(*piece).weights.embedding.Rows(g.ctx, tokens)
+	if by := g.p.spec.EmbedScale; by != 0 {
+		x = x.Scale(g.ctx, by)
+	}
+	return x
 }
 
 // layer computes one layer; in the last one only the wanted rows go on after
@@ -141,6 +147,9 @@ func (g *graph) layer(i int, x ml.Tensor) ml.Tensor {
 		q, key = q.RMSNorm(ctx, w.queryNorm, spec.Eps), key.RMSNorm(ctx, w.keyNorm, spec.Eps)
 	}
 	q, key = g.rotate(u, q), g.rotate(u, key)
+	if g.heat != nil {
+		q = q.Mul(ctx, g.heat)
+	}
 	g.store(i, u, key, value)
 
 	last := i == len(g.p.units)-1
@@ -151,11 +160,24 @@ func (g *graph) layer(i int, x ml.Tensor) ml.Tensor {
 	if last && g.wanted != nil {
 		a, x = a.Rows(ctx, g.wanted), x.Rows(ctx, g.wanted)
 	}
-	x = g.linear(w.attnOut, w.attnOutBias, a).Add(ctx, x)
+	x = g.norm(w.postAttnNorm, g.linear(w.attnOut, w.attnOutBias, a)).Add(ctx, x)
+	return g.norm(w.postFFNNorm, g.feedForward(w, x.RMSNorm(ctx, w.ffnNorm, spec.Eps))).Add(ctx, x)
+}
 
-	h = x.RMSNorm(ctx, w.ffnNorm, spec.Eps)
-	h = w.gate.Mulmat(ctx, h).SILU(ctx, w.up.Mulmat(ctx, h))
-	return w.down.Mulmat(ctx, h).Add(ctx, x)
+// norm applies a norm that not every architecture has.
+func (g *graph) norm(weight, x ml.Tensor) ml.Tensor {
+	if weight == nil {
+		return x
+	}
+	return x.RMSNorm(g.ctx, weight, g.p.spec.Eps)
+}
+
+func (g *graph) feedForward(w *weights, x ml.Tensor) ml.Tensor {
+	gate, up := w.gate.Mulmat(g.ctx, x), w.up.Mulmat(g.ctx, x)
+	if g.p.spec.GELU {
+		return w.down.Mulmat(g.ctx, gate.GELU(g.ctx, up))
+	}
+	return w.down.Mulmat(g.ctx, gate.SILU(g.ctx, up))
 }
 
 func (g *graph) linear(weight, bias, x ml.Tensor) ml.Tensor {
@@ -172,7 +194,7 @@ type rotator interface {
 }
 
 func (g *graph) rotate(u *piece, x ml.Tensor) ml.Tensor {
-	r := g.p.spec.Rope
+	r := u.rope
 	return x.(rotator).RoPE(g.ctx, g.positions, r.Dim, r.Base, r.Scale, u.rotate...)
 }
 
@@ -217,32 +239,27 @@ func (g *graph) attention(i int, w *piece, q ml.Tensor) ml.Tensor {
 // attend computes the n-th segment.
 func (g *graph) attend(i int, w *piece, n int, q ml.Tensor) ml.Tensor {
 	ctx, spec, s := g.ctx, g.p.spec, g.p.segs[n]
-	held := s.start + s.n
+	see := g.sight(w.span, n)
+	held := s.start + s.n - see.from
 	history := func(t ml.Tensor) ml.Tensor {
 		row := t.Stride(1)
 		head := row / spec.Info.KVHeads
-		return t.View(ctx, s.cells[i]*row, spec.HeadDim, head, spec.Info.KVHeads, row, held)
+		return t.View(ctx, (s.cells[i]+see.from)*row, spec.HeadDim, head, spec.Info.KVHeads, row, held)
 	}
 	a := q.(ml.ScaledDotProductAttention).ScaledDotProductAttention(
-		ctx, history(w.keys), history(w.values), g.masks[n], nil, nil, spec.Scale, true)
+		ctx, history(w.keys), history(w.values), see.mask, nil, nil, spec.Scale, true)
 	return a.Reshape(ctx, spec.HeadDim*spec.Info.Heads, s.n)
 }
 
-// causal is the mask of a segment: a row sees the positions up to its own. One
-// row sees all that is held and needs none.
-func (g *graph) causal(s segment) ml.Tensor {
-	if s.n == 1 {
+// temperatures is the factor of each row's queries, or nil.
+func (g *graph) temperatures() ml.Tensor {
+	t := g.p.spec.Temperature
+	if t.Every == 0 {
 		return nil
 	}
-	const hidden = 0xfc00 // minus infinity in half precision
-	held := s.start + s.n
-	g.mask = slices.Grow(g.mask[:0], 2*held*s.n)[:2*held*s.n]
-	clear(g.mask)
-	for r := range s.n {
-		row := g.mask[2*held*r:]
-		for c := s.start + r + 1; c < held; c++ {
-			binary.LittleEndian.PutUint16(row[2*c:], hidden)
-		}
+	by := make([]float32, g.rows)
+	for i, p := range g.p.positions {
+		by[i] = t.At(int(p))
 	}
-	return g.in.FromBytes(ml.DTypeF16, g.mask, held, s.n)
+	return g.in.FromFloats(by, 1, 1, g.rows)
 }

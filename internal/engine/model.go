@@ -42,9 +42,13 @@ func (m *model) matches(spec *arch.Spec) error {
 		headDim                                     int
 		eps                                         float32
 		rope                                        arch.Rope
+		window                                      arch.Window
+		heat                                        arch.Temperature
+		scale, embed, bound                         float64
 	}
 	of := func(s *arch.Spec, i gguf.ModelInfo) shape {
-		return shape{i.Architecture, i.Name, i.Layers, i.Width, i.Heads, i.KVHeads, i.FeedForward, i.Vocab, s.HeadDim, s.Eps, s.Rope}
+		return shape{i.Architecture, i.Name, i.Layers, i.Width, i.Heads, i.KVHeads, i.FeedForward, i.Vocab, s.HeadDim, s.Eps, s.Rope,
+			s.Window, s.Temperature, s.Scale, s.EmbedScale, s.SoftCap}
 	}
 	if x, y := of(m.spec, a), of(spec, b); x != y {
 		return fmt.Errorf("%w: %s has %+v, %s was loaded with %+v", ErrModelMismatch, b.File, y, m.name, x)

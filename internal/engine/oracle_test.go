@@ -27,7 +27,7 @@ func oracleModels() map[string]randmodel.Config {
 	add := func(c randmodel.Config, note string) {
 		models[strings.TrimSpace(fmt.Sprintf("%s %s %s", c.Arch, c.Kind, note))] = c
 	}
-	for _, architecture := range []string{"llama", "qwen2", "qwen3"} {
+	for _, architecture := range []string{"llama", "qwen2", "qwen3", "gemma3", "mistral3"} {
 		for _, kind := range []gguf.Kind{gguf.F32, gguf.F16, gguf.BF16, gguf.Q8_0, gguf.Q4_0, gguf.Q4_K, gguf.Q5_K, gguf.Q6_K} {
 			c := randmodel.Tiny(kind, 3)
 			c.Arch = architecture
@@ -42,6 +42,12 @@ func oracleModels() map[string]randmodel.Config {
 		case "qwen3":
 			c.HeadDim = 32
 			add(c, "tied, long heads")
+		case "gemma3":
+			c.Kind, c.Layers, c.Window = gguf.F32, 7, 16 // a tighter tolerance
+			add(c, "tied, sliding window")
+		case "mistral3":
+			c.Kind, c.YaRN = gguf.F32, true
+			add(c, "tied, stretched")
 		default:
 			add(c, "tied")
 		}

@@ -10,6 +10,7 @@ package arch
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sort"
 
@@ -39,6 +40,12 @@ type Spec struct {
 	Eps     float32 // of the RMS norms
 	Scale   float64 // of attention scores
 	Rope    Rope
+	Window  Window // of layers that see only the last positions
+
+	EmbedScale  float64     // embedded tokens are multiplied by it; 0: they are not
+	GELU        bool        // the feed-forward network is gated by GELU instead of SiLU
+	SoftCap     float64     // logits are bent to stay within it: c tanh(x/c); 0: they are not
+	Temperature Temperature // of queries at late positions
 
 	// Head is the tensor that serves as output head: output.weight, or the
 	// embedding's when tied.
@@ -60,6 +67,59 @@ type Rope struct {
 	// Factors says that the model has a tensor of frequency factors; every
 	// layer's Tensors lists it.
 	Factors bool
+	YaRN    YaRN
+}
+
+// YaRN stretches slow rotations only (Peng et al. 2023, arXiv 2309.00071); its
+// zero value does not. Rope.Scale is then 1 over the factor of the stretch.
+type YaRN struct {
+	Original           int     // context that the model was first trained with, in tokens
+	Extrapolation      float32 // how much of the ramp between fast and slow is used
+	Attention          float32 // queries and keys are multiplied by it, besides 1 + 0.1 ln(factor)
+	BetaFast, BetaSlow float32 // rotations within Original at the two ends of the ramp
+}
+
+// Window is sliding-window attention: most layers see the last positions only
+// and rotate in their own way, every so-manieth sees all. The zero value: all
+// layers see all.
+type Window struct {
+	Size  int // positions that a row sees, its own included; 0: all
+	Every int // layers Every-1, 2*Every-1, ... are global
+	Rope  Rope
+}
+
+// Local says whether a layer sees a window only.
+func (w Window) Local(layer int) bool { return w.Every > 0 && (layer+1)%w.Every != 0 }
+
+// RopeOf is a layer's rotation.
+func (s *Spec) RopeOf(layer int) Rope {
+	if s.Window.Local(layer) {
+		return s.Window.Rope
+	}
+	return s.Rope
+}
+
+// SpanOf is how many positions a row of a layer sees, its own included; 0: all.
+func (s *Spec) SpanOf(layer int) int {
+	if s.Window.Local(layer) {
+		return s.Window.Size
+	}
+	return 0
+}
+
+// Temperature multiplies the query at position p by
+// 1 + Scale ln(1 + floor(p/Every)). The zero value leaves it alone.
+type Temperature struct {
+	Scale float64
+	Every int // tokens
+}
+
+// At is the factor at a position.
+func (t Temperature) At(position int) float32 {
+	if t.Every == 0 {
+		return 1
+	}
+	return float32(1 + t.Scale*math.Log(1+math.Floor(float64(position)/float64(t.Every))))
 }
 
 // Tensor is a tensor that a piece of the model needs.
@@ -92,6 +152,8 @@ const (
 	Up             Role = "ffn_up.weight"
 	Down           Role = "ffn_down.weight"
 	RopeFreqs      Role = "rope_freqs.weight"
+	PostAttnNorm   Role = "post_attention_norm.weight"
+	PostFFNNorm    Role = "post_ffw_norm.weight"
 )
 
 // Tensors lists what a piece needs: a layer number, gguf.PieceEmbedding or
@@ -109,9 +171,11 @@ func (s *Spec) Bytes(piece int) int64 {
 
 // adapters by architecture name.
 var adapters = map[string]func(*reader) error{
-	"llama": llama,
-	"qwen2": qwen2,
-	"qwen3": qwen3,
+	"llama":    llama,
+	"qwen2":    qwen2,
+	"qwen3":    qwen3,
+	"gemma3":   gemma3,
+	"mistral3": mistral3,
 }
 
 // Names lists the architectures that are implemented.

@@ -1,6 +1,7 @@
 package arch
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -45,8 +46,13 @@ func qwen3(r *reader) error {
 // decoder reads what all these architectures have in common, but for the
 // layers' tensors.
 func (r *reader) decoder() error {
-	for _, read := range []func() error{r.refuseVariants, r.attention, r.rope, r.ends} {
-		if err := read(); err != nil {
+	return inTurn(r.refuseVariants, r.attention, r.rope, r.ends)
+}
+
+// inTurn stops at the first failure.
+func inTurn(steps ...func() error) error {
+	for _, step := range steps {
+		if err := step(); err != nil {
 			return err
 		}
 	}
@@ -78,13 +84,28 @@ func (r *reader) vector(role Role, n int, optional bool) want {
 	return want{role: role, dims: []int{n}, optional: optional}
 }
 
+// variant is an option that changes the arithmetic, unless it has its harmless
+// value.
+type variant struct {
+	key      string
+	harmless float64
+	why      string
+}
+
 // refuseVariants refuses options that change a llama's arithmetic.
 func (r *reader) refuseVariants() error {
-	for _, v := range []struct {
-		key      string
-		harmless float64
-		why      string
-	}{
+	return r.refuseOthers(
+		variant{"final_logit_softcapping", 0, "soft caps are not implemented here"},
+		variant{"attention.sliding_window_pattern", 0, "sliding windows are not implemented here"},
+		variant{"attention.temperature_scale", 0, "a temperature of attention is not implemented here"},
+		variant{"rope.scaling.attn_factor", 1, "yarn is not implemented here"},
+	)
+}
+
+// refuseOthers refuses the options given and those that no architecture here
+// implements.
+func (r *reader) refuseOthers(more ...variant) error {
+	for _, v := range append(more, []variant{
 		{"expert_count", 0, "mixtures of experts are not implemented"},
 		{"pooling_type", 0, "embedding models are not implemented"},
 		{"logit_scale", 1, "logit scaling is not implemented"},
@@ -94,10 +115,8 @@ func (r *reader) refuseVariants() error {
 		{"attention.clamp_kqv", 0, "clamping is not implemented"},
 		{"attention.max_alibi_bias", 0, "alibi is not implemented"},
 		{"attn_logit_softcapping", 0, "soft caps are not implemented"},
-		{"final_logit_softcapping", 0, "soft caps are not implemented"},
 		{"rope.scale_linear", 1, "write rope.scaling.type and rope.scaling.factor instead"},
-		{"rope.scaling.attn_factor", 1, "yarn is not implemented"},
-	} {
+	}...) {
 		if err := r.refuse(v.key, v.harmless, v.why); err != nil {
 			return err
 		}
@@ -134,8 +153,18 @@ func (r *reader) attention() error {
 	return err
 }
 
-// rope reads the position embedding. The base's default is llama.cpp's.
+// rope reads the position embedding.
 func (r *reader) rope() error {
+	err := r.ropeShape()
+	if err == nil {
+		r.spec.Rope.Scale, err = r.linearScaling()
+	}
+	return err
+}
+
+// ropeShape reads what is rotated, and how fast. The base's default is
+// llama.cpp's, unless the architecture has set its own.
+func (r *reader) ropeShape() error {
 	s := r.spec
 	s.Rope.Dim = s.HeadDim
 	if key := r.key("rope.dimension_count"); r.f.Has(key) {
@@ -146,10 +175,7 @@ func (r *reader) rope() error {
 		s.Rope.Dim = int(n)
 	}
 	var err error
-	if s.Rope.Base, err = r.float("rope.freq_base", 10000, 1, 1e12); err != nil {
-		return err
-	}
-	s.Rope.Scale, err = r.linearScaling()
+	s.Rope.Base, err = r.float("rope.freq_base", cmp.Or(float64(s.Rope.Base), 10000), 1, 1e12)
 	return err
 }
 

@@ -39,6 +39,23 @@ func (r *reader) float(name string, missing, least, most float64) (float32, erro
 	return float32(v), nil
 }
 
+// optional is float without writing an absent key into shards: all readers
+// take its absence alike.
+func (r *reader) optional(name string, missing, least, most float64) (float32, error) {
+	if !r.f.Has(r.key(name)) {
+		return float32(missing), nil
+	}
+	return r.float(name, missing, least, most)
+}
+
+// either is optional for a number that goes by two names.
+func (r *reader) either(name, other string, missing, least, most float64) (float32, error) {
+	if !r.f.Has(r.key(name)) {
+		name = other
+	}
+	return r.optional(name, missing, least, most)
+}
+
 // refuse fails if a key is there with another value than the harmless one.
 func (r *reader) refuse(name string, harmless float64, why string) error {
 	key := r.key(name)

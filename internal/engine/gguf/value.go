@@ -101,6 +101,12 @@ func (f *File) Flag(key string) (value, ok bool) {
 	return b, ok
 }
 
+// Flags returns a short array of truth values.
+func (f *File) Flags(key string) ([]bool, bool) {
+	b, ok := f.lookup(key).([]bool)
+	return b, ok
+}
+
 // Len returns the number of elements of an array, whether it is kept or not.
 func (f *File) Len(key string) (int64, bool) {
 	kv, ok := f.KV(key)

@@ -118,6 +118,9 @@ func (e *encoder) entry(kv Entry) error {
 	case []uint32:
 		e.head(TypeUint32, len(v))
 		e.fixed(v)
+	case []bool:
+		e.head(TypeBool, len(v))
+		e.fixed(v)
 	case []float32:
 		e.head(TypeFloat32, len(v))
 		e.fixed(v)

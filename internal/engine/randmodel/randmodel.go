@@ -18,7 +18,7 @@ import (
 // Config is the shape of a model.
 type Config struct {
 	Name    string // general.name; default "random"
-	Arch    string // llama, qwen2 or qwen3; default llama
+	Arch    string // llama, qwen2, qwen3, gemma3 or mistral3; default llama
 	Layers  int
 	Width   int // a multiple of 32 (quantised kinds), of 256 (K kinds)
 	Heads   int
@@ -33,6 +33,8 @@ type Config struct {
 	Tied        bool    // the embedding is the head
 	RopeFactors bool    // with a tensor of frequency factors
 	RopeBase    float32 // 0: not stated in the file
+	Window      int     // of gemma3's local layers, in tokens; 0: none
+	YaRN        bool    // mistral3: stretched 4 times beyond 32 tokens, with queries that grow
 }
 
 // SmolLM135M is the shape of a 135 million parameter model, in Q8_0: 30 layers,
@@ -98,7 +100,26 @@ func (c Config) metadata() []gguf.Entry {
 	if c.RopeBase != 0 {
 		e = append(e, gguf.Entry{Key: c.Arch + ".rope.freq_base", Value: c.RopeBase})
 	}
+	e = append(e, c.long()...)
 	return append(e, vocabulary(c.Vocab)...)
+}
+
+// long is what some architectures say of long contexts.
+func (c Config) long() (e []gguf.Entry) {
+	if c.Window != 0 {
+		e = append(e, gguf.Entry{Key: c.Arch + ".attention.sliding_window", Value: uint32(c.Window)})
+	}
+	if c.YaRN {
+		e = append(e,
+			gguf.Entry{Key: c.Arch + ".rope.scaling.type", Value: "yarn"},
+			gguf.Entry{Key: c.Arch + ".rope.scaling.factor", Value: float32(4)},
+			gguf.Entry{Key: c.Arch + ".rope.scaling.original_context_length", Value: uint32(32)},
+			gguf.Entry{Key: c.Arch + ".rope.scaling.yarn_beta_fast", Value: float32(32)},
+			gguf.Entry{Key: c.Arch + ".rope.scaling.yarn_beta_slow", Value: float32(1)},
+			gguf.Entry{Key: c.Arch + ".rope.scaling.yarn_log_multiplier", Value: float32(1)},
+			gguf.Entry{Key: c.Arch + ".attention.temperature_scale", Value: float32(0.1)})
+	}
+	return e
 }
 
 // vocabulary is one that SentencePiece tokenizers accept: three special
@@ -165,6 +186,9 @@ func (c Config) tensors() []gguf.Item {
 			items = append(items, g.vector(p+"attn_q.bias", q, -0.5, 0.5), g.vector(p+"attn_k.bias", kv, -0.5, 0.5), g.vector(p+"attn_v.bias", kv, -0.5, 0.5))
 		case "qwen3":
 			items = append(items, g.vector(p+"attn_q_norm.weight", head, 0.5, 1.5), g.vector(p+"attn_k_norm.weight", head, 0.5, 1.5))
+		case "gemma3":
+			items = append(items, g.vector(p+"attn_q_norm.weight", head, 0.5, 1.5), g.vector(p+"attn_k_norm.weight", head, 0.5, 1.5),
+				g.vector(p+"post_attention_norm.weight", w, 0.5, 1.5), g.vector(p+"post_ffw_norm.weight", w, 0.5, 1.5))
 		}
 	}
 	items = append(items, g.vector("output_norm.weight", w, 0.5, 1.5))

@@ -3,7 +3,6 @@
 // running swarm, one command a line ([Parse], [Script.Run]).
 //
 // A script knows neither processes nor HTTP; it acts through [Hands], and who
-// implements them decides which processes may be touched. A script cannot delay
-// or lose what travels between gateway and node: that takes a proxy between
-// them, which is package faultproxy.
+// implements them decides which processes may be touched. What travels between a
+// gateway and its nodes fails in [Links], through which such a gateway connects.
 package chaos

@@ -40,6 +40,8 @@ type Hands interface {
 	// Do acts on a node's process. A node that was stopped stays known to the
 	// hands, though the swarm takes it for dead.
 	Do(ctx context.Context, node string, act Act) error
+	// Link does a command to the node's link, as ParseLink reads it.
+	Link(ctx context.Context, node, command string) error
 	// Arm arms a failure for the next request.
 	Arm(ctx context.Context, o Order) error
 	// Look gives the swarm as it is now.
@@ -52,13 +54,14 @@ type run struct {
 	hands  Hands
 	before Sight           // when it began; pids of killed nodes: just before
 	frozen map[string]bool // stopped and not continued
+	bent   map[string]bool // their links were made to fail and not healed
 }
 
 // Run does the commands in order and ends at the first that fails; its error
 // names file and line. Before each command it calls report. However it ends, at
-// the latest then every node that it stopped is continued.
+// the latest then every node that it stopped is continued, and every link healed.
 func (s *Script) Run(ctx context.Context, hands Hands, report func(line int, text string)) (err error) {
-	r := &run{script: s, hands: hands, frozen: map[string]bool{}}
+	r := &run{script: s, hands: hands, frozen: map[string]bool{}, bent: map[string]bool{}}
 	if r.before, err = hands.Look(ctx); err != nil {
 		return fmt.Errorf("look at the swarm: %w", err)
 	}
@@ -66,7 +69,7 @@ func (s *Script) Run(ctx context.Context, hands Hands, report func(line int, tex
 	if r.before.PID == nil {
 		r.before.PID = map[string]int{}
 	}
-	defer func() { err = errors.Join(err, r.thaw(context.WithoutCancel(ctx))) }()
+	defer func() { err = errors.Join(err, r.mend(context.WithoutCancel(ctx))) }()
 	for _, c := range s.commands {
 		report(c.line, c.text)
 		if err := r.do(ctx, c); err != nil {
@@ -84,6 +87,8 @@ func (r *run) do(ctx context.Context, c command) error {
 		return r.act(ctx, c.node, Stop)
 	case "continue":
 		return r.act(ctx, c.node, Continue)
+	case "delay", "loss", "throttle", "drop", "partition", "reset", "refuse", "heal":
+		return r.link(ctx, c.node, c.link)
 	case "flap":
 		return r.flap(ctx, c)
 	case "arm":
@@ -124,17 +129,33 @@ func (r *run) act(ctx context.Context, node string, a Act) error {
 	return nil
 }
 
-// thaw continues what is still frozen, all of it even if one fails.
-func (r *run) thaw(ctx context.Context) error {
-	var nodes []string
-	for node := range r.frozen {
-		nodes = append(nodes, node)
+// link changes a link and remembers which to heal at the end.
+func (r *run) link(ctx context.Context, node, command string) error {
+	if err := r.hands.Link(ctx, node, command); err != nil {
+		return err
 	}
-	slices.Sort(nodes)
+	switch command {
+	case "heal":
+		delete(r.bent, node)
+	case "reset": // over as soon as it is done
+	default:
+		r.bent[node] = true
+	}
+	return nil
+}
+
+// mend continues what is still frozen and heals what is still bent, all of it
+// even if one fails.
+func (r *run) mend(ctx context.Context) error {
 	var faults []error
-	for _, node := range nodes {
+	for _, node := range slices.Sorted(maps.Keys(r.frozen)) {
 		if err := r.act(ctx, node, Continue); err != nil {
 			faults = append(faults, fmt.Errorf("%s: continue %s at the end: %w", r.script.name, node, err))
+		}
+	}
+	for _, node := range slices.Sorted(maps.Keys(r.bent)) {
+		if err := r.link(ctx, node, "heal"); err != nil {
+			faults = append(faults, fmt.Errorf("%s: heal %s at the end: %w", r.script.name, node, err))
 		}
 	}
 	return errors.Join(faults...)

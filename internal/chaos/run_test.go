@@ -31,6 +31,9 @@ func (d *diary) note(format string, args ...any) error {
 
 func (d *diary) Do(_ context.Context, node string, a Act) error { return d.note("%s %s", a, node) }
 func (d *diary) Arm(_ context.Context, o Order) error           { return d.note("arm %+v", o) }
+func (d *diary) Link(_ context.Context, node, command string) error {
+	return d.note("link %s: %s", node, command)
+}
 func (d *diary) Look(context.Context) (Sight, error) {
 	if d.sights == nil {
 		return Sight{State: "healthy"}, nil
@@ -61,7 +64,7 @@ func TestRun(t *testing.T) {
 	}{
 		{
 			name: "acts in order", script: "kill a\nwait 2s\narm stage=1 at=20 action=stop\nstop b\ncontinue b",
-			want: []string{"0s kill a", "2s arm {Model: Stage:1 AtToken:20 Action:stop}", "2s stop b", "2s continue b"}, took: 2 * time.Second,
+			want: []string{"0s kill a", "2s arm {Model: Stage:1 AtToken:20 Action:stop Rescues:0 Also:false}", "2s stop b", "2s continue b"}, took: 2 * time.Second,
 		},
 		{
 			name: "flap", script: "flap a every 3s for 7s",
@@ -69,6 +72,11 @@ func TestRun(t *testing.T) {
 		},
 		{name: "what was stopped goes on at the end", script: "stop b\nstop a\nwait 1s", want: []string{"0s stop b", "0s stop a", "1s continue a", "1s continue b"}, took: time.Second},
 		{name: "also after a failure", script: "stop a\nexpect failed", want: []string{"0s stop a", "0s continue a"}, err: "d:2: expect failed: the swarm is healthy"},
+		{
+			name: "links", script: "delay a 200ms jitter 10ms\npartition b\nreset a\nwait 1s\nheal b\nheal b\ndrop c up", took: time.Second,
+			want: []string{"0s link a: delay 200ms jitter 10ms", "0s link b: partition", "0s link a: reset", "1s link b: heal", "1s link b: heal", "1s link c: drop up", "1s link a: heal", "1s link c: heal"},
+		},
+		{name: "also after a failure of a link", script: "stop a\nloss b 0.5\nrefuse c", fail: "link c: refuse", want: []string{"0s stop a", "0s link b: loss 0.5", "0s link c: refuse", "0s continue a", "0s link b: heal"}, err: "d:3: refuse c: no such process"},
 		{name: "what was killed does not", script: "stop a\nkill a", want: []string{"0s stop a", "0s kill a"}},
 		{name: "an act fails", script: "wait 1s\nkill a\nkill b", fail: "kill a", want: []string{"1s kill a"}, err: "d:2: kill a: no such process", took: time.Second},
 		{

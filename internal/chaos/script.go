@@ -24,9 +24,15 @@ const (
 //	stop NODE                         it freezes, and its connections stay open (SIGSTOP)
 //	continue NODE                     it goes on (SIGCONT)
 //	flap NODE every 3s for 30s        it is frozen for half of every 3 s
-//	arm stage=1 at=20 action=kill [model=ID]
+//	delay NODE 200ms [jitter 50ms]    what travels between gateway and node comes later, each way; this and
+//	                                  the other commands for links are those of [LinkCommand]:
+//	loss NODE 0.05    throttle NODE 64KiB    drop NODE    partition NODE    reset NODE    refuse NODE
+//	heal NODE                         the link is good again
+//	arm stage=1 at=20 action=kill [model=ID] [rescues=N] [also]
 //	                                  in the next request the node of that stage fails just before it
-//	                                  computes that token; action is kill, stop or drop
+//	                                  computes that token; action is kill, stop or drop; with rescues=N not
+//	                                  the first node, but the one that took over at the Nth rescue; with
+//	                                  also in the same request as the failure that was armed before
 //	wait 2s                           time passes
 //	expect CONDITION                  or the script has failed
 //	await CONDITION within 30s        waits for it, or the script has failed
@@ -47,7 +53,8 @@ type command struct {
 	text string // as written, with single spaces
 	verb string
 
-	node          string // kill, stop, continue, flap
+	node          string // kill, stop, continue, flap, and all of links
+	link          string // what is done to the node's link
 	every, length time.Duration
 	order         Order
 	wanted        condition
@@ -60,6 +67,8 @@ type Order struct {
 	Stage   int    // of the route, 0 is the first
 	AtToken int    // generated, 0 is the first
 	Action  string // kill, stop or drop
+	Rescues int    // 0: the node of the first route; N: the substitute of the Nth rescue
+	Also    bool   // in the same request as the one armed before
 }
 
 // Parse reads a script; name is what errors call it. All faults are reported at
@@ -108,6 +117,8 @@ func (c *command) parse(args []string) (err error) {
 		}
 		c.node = args[0]
 		return nil
+	case "delay", "loss", "throttle", "drop", "partition", "reset", "refuse", "heal":
+		return c.parseLink(args)
 	case "flap":
 		return c.parseFlap(args)
 	case "arm":
@@ -132,7 +143,17 @@ func (c *command) parse(args []string) (err error) {
 		c.wanted, err = parseCondition(args[:n])
 		return err
 	}
-	return errors.New("known are kill, stop, continue, flap, arm, wait, expect, await")
+	return fmt.Errorf("known are kill, stop, continue, flap, %s, arm, wait, expect, await", strings.Join(linkVerbs, ", "))
+}
+
+func (c *command) parseLink(args []string) error {
+	if len(args) == 0 {
+		return fmt.Errorf("want %s NODE, and what belongs to it", c.verb)
+	}
+	c.node = args[0]
+	l, err := ParseLink(strings.Join(append([]string{c.verb}, args[1:]...), " "))
+	c.link = l.String()
+	return err
 }
 
 func (c *command) parseFlap(args []string) (err error) {
@@ -166,8 +187,12 @@ func (c *command) parseArm(args []string) error {
 			c.order.Model = value
 		case "action":
 			c.order.Action = value
+		case "rescues":
+			c.order.Rescues, err = number(value)
+		case "also":
+			c.order.Also = true
 		default:
-			return fmt.Errorf("%q: known are stage, at, action, model", arg)
+			return fmt.Errorf("%q: known are stage, at, action, model, rescues, also", arg)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", arg, err)
@@ -179,7 +204,7 @@ func (c *command) parseArm(args []string) error {
 		return fmt.Errorf("action %q: known are kill, stop, drop", c.order.Action)
 	}
 	if c.order.Stage < 0 || c.order.AtToken < 0 {
-		return errors.New("want arm stage=N at=TOKEN [action=kill|stop|drop] [model=ID]")
+		return errors.New("want arm stage=N at=TOKEN [action=kill|stop|drop] [model=ID] [rescues=N] [also]")
 	}
 	return nil
 }

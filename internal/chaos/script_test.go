@@ -15,6 +15,9 @@ func TestParse(t *testing.T) {
 kill laptop
 flap  desk every 3s for 30s   # to the end of the line
 arm at=20 stage=1 action=drop model=m
+arm at=40 stage=1 rescues=1 also
+delay desk 200ms jitter 50ms
+partition desk
 await node laptop dead within 5s
 await healthy within 1m
 expect rescues 2
@@ -27,10 +30,13 @@ wait 0s
 		{line: 3, text: "kill laptop", verb: "kill", node: "laptop"},
 		{line: 4, text: "flap desk every 3s for 30s", verb: "flap", node: "desk", every: 3 * time.Second, length: 30 * time.Second},
 		{line: 5, text: "arm at=20 stage=1 action=drop model=m", verb: "arm", order: Order{Model: "m", Stage: 1, AtToken: 20, Action: "drop"}},
-		{line: 6, text: "await node laptop dead within 5s", verb: "await", within: 5 * time.Second, wanted: condition{subject: "node", node: "laptop", word: "dead"}},
-		{line: 7, text: "await healthy within 1m", verb: "await", within: time.Minute, wanted: condition{subject: "state", word: "healthy"}},
-		{line: 8, text: "expect rescues 2", verb: "expect", wanted: condition{subject: "rescues", count: 2}},
-		{line: 9, text: "wait 0s", verb: "wait"},
+		{line: 6, text: "arm at=40 stage=1 rescues=1 also", verb: "arm", order: Order{Stage: 1, AtToken: 40, Action: "kill", Rescues: 1, Also: true}},
+		{line: 7, text: "delay desk 200ms jitter 50ms", verb: "delay", node: "desk", link: "delay 200ms jitter 50ms"},
+		{line: 8, text: "partition desk", verb: "partition", node: "desk", link: "partition"},
+		{line: 9, text: "await node laptop dead within 5s", verb: "await", within: 5 * time.Second, wanted: condition{subject: "node", node: "laptop", word: "dead"}},
+		{line: 10, text: "await healthy within 1m", verb: "await", within: time.Minute, wanted: condition{subject: "state", word: "healthy"}},
+		{line: 11, text: "expect rescues 2", verb: "expect", wanted: condition{subject: "rescues", count: 2}},
+		{line: 12, text: "wait 0s", verb: "wait"},
 	}
 	if len(s.commands) != len(want) {
 		t.Fatalf("%d commands, want %d", len(s.commands), len(want))
@@ -50,6 +56,11 @@ func TestParseSaysWhatIsWrongAndWhere(t *testing.T) {
 		"flap a every 3s":                   "want flap NODE every DURATION for DURATION",
 		"flap a every 1ms for 1s":           "need at least 100ms",
 		"flap a every 3s for 1s":            "one period",
+		"delay":                             "want delay NODE",
+		"delay a":                           "one is needed",
+		"loss a most":                       "invalid syntax",
+		"partition a b":                     "takes no more words",
+		"arm stage=1 at=1 rescues=x":        `"x" is no number`,
 		"arm stage=1":                       "want arm stage=N at=TOKEN",
 		"arm stage=x at=1":                  `"x" is no number`,
 		"arm stage=-1 at=1":                 `"-1" is no number`,

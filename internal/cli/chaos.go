@@ -6,13 +6,16 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"strings"
 
+	"hecate/internal/chaos"
 	"hecate/internal/gateway"
 	"hecate/pool/faultproxy"
 )
 
 type chaosCmd struct {
 	Arm      chaosArmCmd      `cmd:"" help:"For the next request: the node of a stage fails just before it computes a token."`
+	Link     chaosLinkCmd     `cmd:"" help:"Delay, lose or cut what travels between the gateway and one node."`
 	Run      chaosRunCmd      `cmd:"" help:"Play a script of failures against a swarm on this machine."`
 	Proxy    chaosProxyCmd    `cmd:"" help:"A TCP proxy that delays, loses, falls silent, resets and refuses on command."`
 	Upstream chaosUpstreamCmd `cmd:"" help:"A server of OpenAI's API that fails on purpose, to try clients and gateways on."`
@@ -24,16 +27,52 @@ type chaosArmCmd struct {
 	Stage   int    `help:"Stage of the route, 0 is the first." required:""`
 	AtToken int    `help:"Generated token before which it fails, 0 is the first." required:""`
 	Action  string `help:"kill (the process dies), stop (it freezes) or drop (its packets vanish)." enum:"kill,stop,drop" default:"kill"`
+	Rescues int    `help:"Not the node of the first route, but the one that takes over at the rescue of this number." placeholder:"N"`
+	Also    bool   `help:"In the same request as the failure that was armed before."`
 }
 
 // Run arms one failure. The swarm must have been started with --allow-chaos.
 func (a *chaosArmCmd) Run(ctx context.Context, c console) error {
-	resp, err := a.call(ctx, http.MethodPost, "/v1/swarm/chaos/arm", gateway.ChaosOrder{Model: a.Model, Stage: a.Stage, AtToken: a.AtToken, Action: a.Action})
+	resp, err := a.call(ctx, http.MethodPost, "/v1/swarm/chaos/arm", gateway.ChaosOrder{
+		Model: a.Model, Stage: a.Stage, AtToken: a.AtToken, Action: a.Action, Rescues: a.Rescues, Also: a.Also,
+	})
 	if err != nil {
 		return err
 	}
 	_ = resp.Body.Close()
-	fmt.Fprintf(c.out, "armed: in the next request the node of stage %d will %s before token %d\n", a.Stage, a.Action, a.AtToken)
+	who := fmt.Sprintf("the node of stage %d", a.Stage)
+	if a.Rescues > 0 {
+		who = fmt.Sprintf("the node that takes over stage %d at rescue %d", a.Stage, a.Rescues)
+	}
+	fmt.Fprintf(c.out, "armed: in the next request %s will %s before token %d\n", who, a.Action, a.AtToken)
+	return nil
+}
+
+type chaosLinkCmd struct {
+	where
+	Node    string   `arg:"" help:"Name of the node."`
+	Command []string `arg:"" help:"What is done to its link."`
+}
+
+// Help lists the commands.
+func (*chaosLinkCmd) Help() string {
+	return `Commands, each of the first four for one way when "up" (to the node) or "down" (from it) ends the line:
+  delay 200ms [jitter 50ms]   loss 0.05   throttle 64KiB   drop
+  partition   reset   refuse   heal
+They last until heal. The gateway must have been started with --allow-chaos. The node's reports to the control plane pass.`
+}
+
+// Run changes the link of one node.
+func (l *chaosLinkCmd) Run(ctx context.Context, c console) error {
+	command, err := chaos.ParseLink(strings.Join(l.Command, " "))
+	if err != nil {
+		return usage("%s: %w", strings.Join(l.Command, " "), err)
+	}
+	h := &swarmHands{where: l.where}
+	if err := h.Link(ctx, l.Node, command.String()); err != nil {
+		return err
+	}
+	fmt.Fprintf(c.out, "link of %s: %s\n", l.Node, command)
 	return nil
 }
 

@@ -104,7 +104,18 @@ func (h *swarmHands) here(ctx context.Context) error {
 
 // Arm arms a failure for the next request.
 func (h *swarmHands) Arm(ctx context.Context, o chaos.Order) error {
-	resp, err := h.call(ctx, http.MethodPost, "/v1/swarm/chaos/arm", gateway.ChaosOrder{Model: o.Model, Stage: o.Stage, AtToken: o.AtToken, Action: o.Action})
+	resp, err := h.call(ctx, http.MethodPost, "/v1/swarm/chaos/arm", gateway.ChaosOrder{
+		Model: o.Model, Stage: o.Stage, AtToken: o.AtToken, Action: o.Action, Rescues: o.Rescues, Also: o.Also,
+	})
+	if err != nil {
+		return err
+	}
+	return resp.Body.Close()
+}
+
+// Link lets the gateway do it: its links lead through proxies of its own.
+func (h *swarmHands) Link(ctx context.Context, node, command string) error {
+	resp, err := h.call(ctx, http.MethodPost, "/v1/swarm/chaos/link", gateway.LinkOrder{Node: node, Command: command})
 	if err != nil {
 		return err
 	}

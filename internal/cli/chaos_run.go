@@ -22,10 +22,12 @@ type chaosRunCmd struct {
 func (*chaosRunCmd) Help() string {
 	return `Commands, one a line; # begins a comment:
   kill NODE   stop NODE   continue NODE   flap NODE every 3s for 30s
-  arm stage=1 at=20 action=kill|stop|drop [model=ID]
+  delay NODE 200ms [jitter 50ms]   loss NODE 0.05   throttle NODE 64KiB   drop NODE   partition NODE
+  reset NODE   refuse NODE   heal NODE
+  arm stage=1 at=20 action=kill|stop|drop [model=ID] [rescues=N] [also]
   wait 2s   expect CONDITION   await CONDITION within 30s
 Conditions: [state] healthy|degraded|failed, node NAME alive|dead|restarted, rescues N (at least,
-since the script began), lost N (at most). The script ends at the first command that fails, and continues what it stopped.
+since the script began), lost N (at most). The script ends at the first command that fails, continues what it stopped and heals links.
 The swarm must have been started with --allow-chaos.`
 }
 

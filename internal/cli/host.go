@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
+	"hecate/internal/chaos"
 	"hecate/internal/control"
 	"hecate/internal/control/enrol"
 	"hecate/internal/control/identity"
@@ -48,6 +50,7 @@ type membersConfig struct {
 type host struct {
 	cfg     hostConfig
 	plane   *plane.Gateway
+	links   *chaos.Links // ways to the nodes that can be made to fail; nil: nobody may
 	pool    *pool.Pool
 	gateway *gateway.Gateway
 	api     net.Listener
@@ -89,22 +92,42 @@ func (h *host) openAPI(context.Context) (err error) {
 
 func (h *host) openData(context.Context) (err error) {
 	creds := h.plane.Credentials()
-	h.pool, err = pool.New(pool.Config{
+	cfg := pool.Config{
 		NodeID: h.cfg.name, SwarmID: h.plane.Swarm(),
 		TLS: creds.Client(identity.RoleNode, ""), Identify: identity.PeerName,
-	})
+	}
+	if h.cfg.allowChaos {
+		h.links = chaos.NewLinks(h.nodeAt)
+		cfg.Dial = h.links.Dial
+	}
+	h.pool, err = pool.New(cfg)
 	if err != nil {
 		return fmt.Errorf("start the data plane: %w", err)
 	}
 	return nil
 }
 
+// nodeAt names the node whose data port has an address, "" when there is none.
+func (h *host) nodeAt(addr string) string {
+	view := h.plane.Membership().View()
+	for i := range view.Members {
+		if r := view.Members[i].Record; r != nil && slices.Contains(r.Profile.Endpoints, addr) {
+			return r.ID
+		}
+	}
+	return ""
+}
+
 func (h *host) openGateway(context.Context) error {
-	h.gateway = gateway.New(gateway.Config{
+	cfg := gateway.Config{
 		Name: h.cfg.name, Version: version(), AllowHosts: h.cfg.allowHosts, AllowChaos: h.cfg.allowChaos, RequireKey: h.wantsKey(), Memory: h.cfg.memory,
 		Limits: answer.Limits{RescueTime: h.cfg.rescueTime},
 		Store:  h.plane.Store(), Membership: h.plane.Membership(), Pool: h.pool, Files: modelFile, Log: h.cfg.log,
-	})
+	}
+	if h.links != nil {
+		cfg.Links = h.links
+	}
+	h.gateway = gateway.New(cfg)
 	return nil
 }
 
@@ -168,6 +191,9 @@ func (h *host) close() {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 		_ = h.pool.Close(ctx)
 		cancel()
+	}
+	if h.links != nil {
+		_ = h.links.Close()
 	}
 	if h.api != nil {
 		_ = h.api.Close()

@@ -31,6 +31,7 @@ type Config struct {
 	Version    string
 	AllowHosts []string // host names besides loopback that requests may name
 	AllowChaos bool
+	Links      Links         // to fail on command, with AllowChaos; nil: none can
 	RequireKey bool          // API keys are asked for; without, anybody who reaches the listener may ask
 	Memory     int64         // bytes for boundary states over all answers; 0: 1 GiB
 	Limits     answer.Limits // of recovery; zero values mean the defaults
@@ -120,6 +121,7 @@ func (g *Gateway) routes() http.Handler {
 	mux.HandleFunc("GET /v1/swarm/explain", g.look(g.explain))
 	mux.HandleFunc("GET /v1/pool", g.look(g.showPool))
 	mux.HandleFunc("POST /v1/swarm/chaos/arm", g.look(g.armChaos))
+	mux.HandleFunc("POST /v1/swarm/chaos/link", g.look(g.bendLink))
 	mux.Handle("GET /metrics", g.metrics.Handler())
 	mux.HandleFunc("GET /healthz", g.look(g.healthz))
 	mux.HandleFunc("GET /readyz", g.look(g.readyz))

@@ -35,7 +35,7 @@ type wish struct {
 	maxTokens *int
 	stops     []string
 	params    []sampling.Params // one per choice
-	chaos     *answer.Chaos
+	chaos     []answer.Chaos
 	caller    answer.Caller
 }
 

@@ -19,7 +19,7 @@ type Job struct {
 	Prompt    []int32 // at least one token
 	MaxTokens int     // generated tokens to reserve room for, at least 1
 	Params    sampling.Params
-	Chaos     *Chaos // a failure to inject, nil in normal life
+	Chaos     []Chaos // failures to inject, none in normal life
 
 	Caller
 }
@@ -33,11 +33,13 @@ type Caller struct {
 	Choices  int    // answers of the request, which get room together; 0 is 1
 }
 
-// Chaos names the stage (an index into the first route) that shall fail.
+// Chaos names the stage (an index into the route) whose node shall fail: the one
+// of the first route, or the substitute that was opened after so many rescues.
 type Chaos struct {
 	Stage   int
 	AtToken int
 	Action  string
+	Rescues int
 }
 
 // Need is what the router must know to choose.

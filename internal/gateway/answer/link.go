@@ -68,10 +68,23 @@ func (a *Answer) opening(l *link, rescue, resume bool) stage.Open {
 	if l.last {
 		o.Sampler = &stage.Sampler{Params: a.job.Params, Prompt: len(a.job.Prompt), Tokens: a.tokens}
 	}
-	if c := a.job.Chaos; c != nil && c.Stage == l.index && !rescue {
-		o.Chaos = &stage.Chaos{AtToken: c.AtToken, Prompt: len(a.job.Prompt), Action: c.Action}
-	}
+	o.Chaos = a.chaos(l.index, rescue)
 	return o
+}
+
+// chaos is the failure that the node of a stage shall inflict on itself. Of a
+// node that was opened for a rescue, that rescue counts as made.
+func (a *Answer) chaos(index int, rescue bool) *stage.Chaos {
+	rescues := 0
+	if rescue {
+		rescues = a.story.attempts
+	}
+	for _, c := range a.job.Chaos {
+		if c.Stage == index && c.Rescues == rescues {
+			return &stage.Chaos{AtToken: c.AtToken, Prompt: len(a.job.Prompt), Action: c.Action}
+		}
+	}
+	return nil
 }
 
 // watch ties the link's life to the answer's and the node's.

@@ -54,6 +54,7 @@ func (k *ggmlKernels) run(p *pass) error {
 	if err := k.setThreads(); err != nil {
 		return err
 	}
+	deliberateAbort()
 	return guard("compute", func() error {
 		ctx := k.base.NewContextSize(p.nodes())
 		defer ctx.Close()

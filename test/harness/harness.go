@@ -39,15 +39,22 @@ func Binary(t testing.TB) string {
 			return
 		}
 		build.path = filepath.Join(dir, "hecate")
-		out, err := exec.Command("go", "build", "-o", build.path, "hecate/cmd/hecate").CombinedOutput()
-		if err != nil {
-			build.err = fmt.Errorf("build hecate: %w\n%s", err, out)
-		}
+		build.err = Build(build.path)
 	})
 	if build.err != nil {
 		t.Fatal(build.err)
 	}
 	return build.path
+}
+
+// Build builds hecate to a path, with more arguments for the compiler.
+func Build(path string, args ...string) error {
+	all := append([]string{"build", "-o", path}, args...)
+	out, err := exec.Command("go", append(all, "hecate/cmd/hecate")...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("build hecate: %w\n%s", err, out)
+	}
+	return nil
 }
 
 // Remove deletes the binary; for TestMain.
@@ -86,12 +93,24 @@ func UpIn(t testing.TB, data string, args ...string) *Swarm {
 	return start(t, data, "up", args...)
 }
 
+// UpFrom is Up with another binary and more in its environment.
+func UpFrom(t testing.TB, binary string, environment []string, args ...string) *Swarm {
+	t.Helper()
+	return startFrom(t, binary, environment, t.TempDir(), "up", args...)
+}
+
 // start runs a command that keeps a swarm, and waits until it says ready.
 func start(t testing.TB, data, command string, args ...string) *Swarm {
 	t.Helper()
+	return startFrom(t, Binary(t), nil, data, command, args...)
+}
+
+func startFrom(t testing.TB, binary string, environment []string, data, command string, args ...string) *Swarm {
+	t.Helper()
 	s := &Swarm{Data: data, T: t, errs: &bytes.Buffer{}, done: make(chan struct{})}
 	all := append([]string{command, "--listen", "127.0.0.1:0", "--data", data, "--verbose"}, args...)
-	s.cmd = exec.Command(Binary(t), all...)
+	s.cmd = exec.Command(binary, all...)
+	s.cmd.Env = append(os.Environ(), environment...)
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	s.cmd.Stderr = (*lockedBuffer)(s)
 	out, err := s.cmd.StdoutPipe()

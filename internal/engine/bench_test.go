@@ -122,6 +122,47 @@ func BenchmarkPrefill(b *testing.B) {
 	}
 }
 
+// BenchmarkProducts compares passes with our own products and with the kernels',
+// by turns, for some numbers of rows: milliseconds of processor time per pass,
+// and how many times as fast ours are.
+func BenchmarkProducts(b *testing.B) {
+	if !FastKernels {
+		b.Skip("slow kernels: set the C flags that the Makefile sets")
+	}
+	c := randmodel.SmolLM135M(1)
+	path := filepath.Join(b.TempDir(), "m.gguf")
+	if err := randmodel.WriteFile(path, c); err != nil {
+		b.Fatal(err)
+	}
+	e := newEngine(b, Options{ContextTokens: 1024, Cells: 2048, MaxBatch: 512})
+	var sides [2]Session
+	for i, own := range []bool{true, false} {
+		ownProducts = own
+		load(b, e, strconv.Itoa(i), path, 0, 29)
+		sides[i] = open(b, e, strconv.Itoa(i), Range{0, 29}, 1024)
+	}
+	ownProducts = true
+	for _, rows := range []int{1, 2, 4, 8, 16, 64, 256} {
+		b.Run(strconv.Itoa(rows), func(b *testing.B) {
+			var took [2]time.Duration
+			for i := 0; b.Loop(); i++ {
+				for k := range sides {
+					s := sides[(i+k)%2]
+					if err := s.Truncate(0); err != nil {
+						b.Fatal(err)
+					}
+					begin := cpuTime()
+					feed(b, s, make([]int32, rows), nil, WantLast)
+					took[(i+k)%2] += cpuTime() - begin
+				}
+			}
+			b.ReportMetric(took[0].Seconds()*1e3/float64(b.N), "ours-ms")
+			b.ReportMetric(took[1].Seconds()*1e3/float64(b.N), "kernels-ms")
+			b.ReportMetric(took[1].Seconds()/took[0].Seconds(), "x")
+		})
+	}
+}
+
 // report gives tokens per second, and per second of processor time: with one
 // thread the two are equal, unless the machine has other work.
 func report(b *testing.B, tokens int, cpu time.Duration) {

@@ -131,6 +131,7 @@ func (k *ggmlKernels) close() {
 type piece struct {
 	backend ml.Backend
 	tensors []ml.Tensor // as in spec.Tensors
+	order   interleaver // of their data
 	weights weights
 	rope    arch.Rope
 	rotate  []func(*rope.Options)
@@ -180,10 +181,13 @@ func (k *ggmlKernels) load(spec *arch.Spec, number, cells int) (unit, error) {
 	if err != nil {
 		return nil, err
 	}
-	u := &piece{backend: b}
+	u := &piece{backend: b, order: interleaver{}}
 	for i, t := range wants {
 		u.tensors = append(u.tensors, b.Get(items[i].Name))
 		*u.weights.place(t.Role) = u.tensors[i]
+		if number != gguf.PieceEmbedding { // which is looked up, not multiplied with
+			u.order.take(u.tensors[i], t.Kind)
+		}
 	}
 	if number >= 0 {
 		u.rope, u.span = spec.RopeOf(number), spec.SpanOf(number)
@@ -229,6 +233,7 @@ func pieceName(number int, r arch.Role) string {
 func (u *piece) fill(tensor int, offset int64, data []byte) error {
 	return guard("fill", func() error {
 		t := u.tensors[tensor]
+		u.order.arrange(t, data)
 		size := int64(t.Stride(len(t.Shape())-1)) * int64(t.Dim(len(t.Shape())-1))
 		if offset == 0 && int64(len(data)) == size {
 			t.FromBytes(data)

@@ -33,7 +33,7 @@ import (
 	"fmt"
 	"runtime"
 
-	"hecate/internal/engine/attention"
+	"hecate/internal/engine/avx2"
 )
 
 // FastKernels says whether the kernels use the instruction sets they need to be
@@ -55,8 +55,8 @@ const kernelVersion = "v0.17.4"
 // processor family, the instruction set they were compiled for, and a hash of
 // the compiler (which decides where products and sums are fused), of the C
 // library (whose trigonometric functions the kernels call) and of the version
-// of our own attention.
+// of our own kernels.
 func Class() string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d", C.GoString(C.compiler()), C.GoString(C.libc_name()), attention.Version))
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d", C.GoString(C.compiler()), C.GoString(C.libc_name()), avx2.Version))
 	return kernelVersion + "/" + runtime.GOARCH + "/" + KernelName() + "/" + hex.EncodeToString(sum[:4])
 }

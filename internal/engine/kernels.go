@@ -28,7 +28,8 @@ type kernels interface {
 // unit is a loaded piece.
 type unit interface {
 	// fill sets part of a tensor, numbered as in spec.Tensors(piece). Offset
-	// and length are whole blocks.
+	// and length are multiples of fillRows rows, except for a tensor's end.
+	// What is given may be overwritten.
 	fill(tensor int, offset int64, data []byte) error
 	free()
 }

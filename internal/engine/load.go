@@ -29,6 +29,10 @@ type loader struct {
 // chunks running streams get their turn.
 const fillChunk = 4 << 20
 
+// fillRows: chunks are whole multiples of so many rows, which the kernels may
+// want to interleave.
+const fillRows = 8
+
 // LoadLayers implements Engine.
 func (c *core) LoadLayers(ctx context.Context, req LoadRequest, progress func(Progress)) error {
 	select {
@@ -213,8 +217,8 @@ func (l *loader) piece(ctx context.Context, piece int) (u unit, err error) {
 
 // fill reads a tensor's data chunk by chunk.
 func (l *loader) fill(ctx context.Context, u unit, index int, t gguf.Tensor) error {
-	block := t.Kind.Bytes(t.Kind.Block())
-	step := fillChunk / block * block
+	rows := t.Kind.Bytes(t.Dims[0]) * fillRows
+	step := max(1, fillChunk/rows) * rows
 	for at, size := int64(0), t.Bytes(); at < size; at += step {
 		n := min(step, size-at)
 		l.buf = slices.Grow(l.buf[:0], int(n))[:n]

@@ -5,7 +5,7 @@ package engine
 import (
 	"testing"
 
-	"hecate/internal/engine/attention"
+	"hecate/internal/engine/avx2"
 )
 
 // TestOwnAttentionIsInUse: it replaces a function of the kernels when the
@@ -16,9 +16,9 @@ func TestOwnAttentionIsInUse(t *testing.T) {
 	}
 	e := newDemo(t, Options{}, 0, 11)
 	s := open(t, e, "demo", Range{0, 11}, 100)
-	before := attention.Calls()
+	before := avx2.AttentionCalls()
 	feed(t, s, []int32{1, 2, 3}, nil, WantLast)
-	if got := attention.Calls() - before; got != 12 {
+	if got := avx2.AttentionCalls() - before; got != 12 {
 		t.Errorf("%d calls for 12 layers", got)
 	}
 }

@@ -3,42 +3,9 @@
 // Flash attention for AVX2; see the package's documentation.
 
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
-// The parts of ggml's interface that are needed, as of the pinned version.
-// same_layout() guards against another one.
-struct params {
-	int ith, nth; // this thread's number, number of threads
-	size_t work_size;
-	void *work;
-	void *pool;
-};
+#include "parts.h"
 
-struct tensor {
-	int type;
-	void *buffer;
-	int64_t ne[4]; // elements
-	size_t nb[4];  // strides in bytes
-	int op;
-	union {
-		int32_t i[16];
-		float f[16];
-	} op_params;
-	int32_t flags;
-	struct tensor *src[10];
-	struct tensor *view_src;
-	size_t view_offset;
-	char *data;
-	char name[64];
-	void *extra;
-	char padding[8];
-};
-
-enum { type_f32 = 0, type_f16 = 1 };
-
-extern size_t ggml_tensor_overhead(void);
 void __real_ggml_compute_forward_flash_attn_ext(const struct params *p, struct tensor *dst);
 
 static atomic_long calls;
@@ -215,11 +182,6 @@ static void group(struct tensor *dst, int64_t kv, int64_t row, int64_t rows) {
 	}
 	for (int i = 0; i < n; i++)
 		finish(&state[i], dim);
-}
-
-static bool same_layout(void) {
-	const size_t object = 32; // what ggml keeps before each tensor
-	return ggml_tensor_overhead() == object + sizeof(struct tensor);
 }
 
 // suits says whether a case is one of those computed here.

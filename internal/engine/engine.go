@@ -143,6 +143,9 @@ type LoadRequest struct {
 	// layers (and the embedding for layer 0, the head for the last layer). It
 	// is not needed any more after loading.
 	Path string
+	// Weights, if not nil, is read instead of the file, and closed when the
+	// layers are loaded or not. Path then only names it in errors.
+	Weights Weights
 	// Layers to load.
 	Layers Range
 	// Cells is the number of cache cells (tokens) allocated with each of these

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 
 	"hecate/internal/engine/arch"
@@ -18,7 +17,7 @@ type loader struct {
 	req      LoadRequest
 	spec     *arch.Spec
 	file     *gguf.File
-	data     *os.File
+	data     Weights
 	model    *model
 	progress func(Progress)
 	state    Progress
@@ -39,6 +38,9 @@ func (c *core) LoadLayers(ctx context.Context, req LoadRequest, progress func(Pr
 	case c.loading <- struct{}{}:
 		defer func() { <-c.loading }()
 	case <-ctx.Done():
+		if req.Weights != nil {
+			_ = req.Weights.Close() // it was not even read
+		}
 		return ctx.Err()
 	}
 	l := &loader{core: c, req: req, progress: progress}
@@ -54,7 +56,15 @@ func (c *core) LoadLayers(ctx context.Context, req LoadRequest, progress func(Pr
 
 // open reads the file's header and checks that it has what is asked for.
 func (l *loader) open() (err error) {
-	if l.file, err = gguf.Open(l.req.Path); err != nil {
+	if l.data, err = l.req.open(); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = l.data.Close() // it was only read
+		}
+	}()
+	if l.file, err = gguf.Read(l.data, l.data.Size(), l.req.Path); err != nil {
 		return err
 	}
 	if l.spec, err = arch.Describe(l.file); err != nil {
@@ -63,9 +73,6 @@ func (l *loader) open() (err error) {
 	info, r := l.spec.Info, l.req.Layers
 	if !info.Holds(r.First, r.Last) {
 		return &gguf.FormatError{File: l.req.Path, Field: "layers", Value: fmt.Sprintf("%d", info.Layers), Why: fmt.Sprintf("the file does not have all of layers %d..%d with embedding and head", r.First, r.Last)}
-	}
-	if l.data, err = os.Open(l.req.Path); err != nil {
-		return fmt.Errorf("open model: %w", err)
 	}
 	return nil
 }

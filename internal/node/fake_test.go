@@ -20,6 +20,27 @@ type fakeEngine struct {
 	open   int
 	budget int // layers that fit
 	loads  []engine.Range
+	gate   chan struct{} // steps wait until it closes; nil: they do not
+}
+
+// hold makes steps last until unhold.
+func (e *fakeEngine) hold() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.gate = make(chan struct{})
+}
+
+func (e *fakeEngine) unhold() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	close(e.gate)
+	e.gate = nil
+}
+
+func (e *fakeEngine) holding() <-chan struct{} {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.gate
 }
 
 const fakeLayers, fakeWidth, fakeVocab = 12, 4, 50
@@ -106,7 +127,14 @@ type fakeSteps struct {
 	once   sync.Once
 }
 
-func (s *fakeSteps) Step(_ context.Context, in engine.Input) (engine.Output, error) {
+func (s *fakeSteps) Step(ctx context.Context, in engine.Input) (engine.Output, error) {
+	if gate := s.engine.holding(); gate != nil {
+		select {
+		case <-gate:
+		case <-ctx.Done():
+			return engine.Output{}, ctx.Err()
+		}
+	}
 	if s.closed {
 		return engine.Output{}, engine.ErrClosed
 	}
@@ -183,6 +211,8 @@ func (n nodeEnd) Send(ctx context.Context, b []byte) error {
 		return nil
 	case <-n.done:
 		return n.err
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
@@ -192,6 +222,8 @@ func (n nodeEnd) Recv(ctx context.Context) ([]byte, error) {
 		return b, nil
 	case <-n.done:
 		return nil, n.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 }
 
@@ -201,12 +233,18 @@ type world struct {
 	engine *fakeEngine
 	server *Server
 	wg     sync.WaitGroup
+	wires  []*wire
 }
 
 func newWorld(t *testing.T) *world {
 	e := newFakeEngine(engine.Range{First: 0, Last: 3}, engine.Range{First: 8, Last: 11})
 	w := &world{t: t, engine: e, server: NewServer(e, "fake", slog.New(slog.DiscardHandler))}
 	t.Cleanup(func() {
+		if t.Failed() { // or what the test left open would be waited for
+			for _, c := range w.wires {
+				c.end(pool.CodeCancelled, true)
+			}
+		}
 		w.wg.Wait()
 		w.server.Close()
 		if n := e.sessions(); n != 0 {
@@ -216,18 +254,30 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// dial starts a handler and sends an Open.
-func (w *world) dial(o stage.Open) (*wire, stage.Opened, error) {
+// call starts a handler and sends an Open. As in the pool, a handler that returns
+// ends its session.
+func (w *world) call(o stage.Open) *wire {
 	w.t.Helper()
 	c := newWire()
+	w.wires = append(w.wires, c)
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() { <-c.done; cancel() }()
-	w.wg.Go(func() { w.server.Handle(ctx, nodeEnd{c}) })
+	w.wg.Go(func() {
+		w.server.Handle(ctx, nodeEnd{c})
+		c.end(pool.CodeNormal, false)
+	})
 	b, err := o.Encode()
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	c.toNode <- b
+	return c
+}
+
+// dial calls and waits for the answer.
+func (w *world) dial(o stage.Open) (*wire, stage.Opened, error) {
+	w.t.Helper()
+	c := w.call(o)
 	opened, err := stage.DecodeOpened(<-c.toGateway)
 	return c, opened, err
 }

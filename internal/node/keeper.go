@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -17,16 +18,19 @@ func keyOf(gateway string, o stage.Open) stageKey {
 	return stageKey{gateway, o.Session, o.Model, o.First, o.Last}
 }
 
-// keeper owns the stages that no handler serves: those whose connection was
-// lost less than keepTime ago. It also knows which handler serves which stage,
-// so that a reconnect that is faster than the news of the loss can take over.
+// keeper knows which handler serves which stage, and owns the stages that no
+// handler serves: those whose connection was lost less than keepTime ago.
 //
-// A stage is in served or in kept, never in both.
+// A gateway that lost a connection may be back before this node knows of the
+// loss. The newcomer then makes the handler that still sits there get up, waits
+// until it has, and finds the stage kept like any other.
+//
+// A stage is under a seat or in kept, never in both.
 type keeper struct {
 	mu struct {
 		sync.Mutex
 		kept   map[stageKey]*keptStage
-		served map[stageKey]*running
+		seats  map[stageKey]*seat
 		closed bool
 	}
 }
@@ -36,22 +40,43 @@ type keptStage struct {
 	timer *time.Timer
 }
 
+// seat is a handler's right to serve a stage.
+type seat struct {
+	key    stageKey
+	getUp  context.CancelFunc // ends the handler's context
+	vacant chan struct{}      // closed when the handler has left
+}
+
 func newKeeper() *keeper {
 	k := &keeper{}
-	k.mu.kept, k.mu.served = map[stageKey]*keptStage{}, map[stageKey]*running{}
+	k.mu.kept, k.mu.seats = map[stageKey]*keptStage{}, map[stageKey]*seat{}
 	return k
 }
 
-// take removes and gives the kept stage, or nil. A stage that another handler
-// still serves is closed under it: that handler's connection is dead, or its
-// gateway would not ask again.
-func (k *keeper) take(key stageKey) *running {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if r := k.mu.served[key]; r != nil {
-		delete(k.mu.served, key)
-		r.close()
+// sit makes the caller the one who serves a stage, and gives the stage's state
+// if it was kept, else nil. Whoever served it before has stopped when sit
+// returns; getUp is called when somebody else wants to. It fails only with ctx.
+func (k *keeper) sit(ctx context.Context, key stageKey, getUp context.CancelFunc) (*seat, *running, error) {
+	for {
+		k.mu.Lock()
+		old := k.mu.seats[key]
+		if old == nil {
+			defer k.mu.Unlock()
+			mine := &seat{key, getUp, make(chan struct{})}
+			k.mu.seats[key] = mine
+			return mine, k.takeLocked(key), nil
+		}
+		k.mu.Unlock()
+		old.getUp()
+		select {
+		case <-old.vacant:
+		case <-ctx.Done():
+			return nil, nil, ctx.Err()
+		}
 	}
+}
+
+func (k *keeper) takeLocked(key stageKey) *running {
 	s := k.mu.kept[key]
 	if s == nil || !s.timer.Stop() {
 		return nil
@@ -60,27 +85,32 @@ func (k *keeper) take(key stageKey) *running {
 	return s.r
 }
 
-// own notes that a handler serves the stage.
-func (k *keeper) own(key stageKey, r *running) {
+// keep gives up a seat and holds the stage, whose connection was lost, for a
+// reconnect.
+func (k *keeper) keep(s *seat, r *running) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.mu.served[key] = r
-}
-
-// keep holds a stage whose connection was lost. One that was taken over in the
-// meantime is closed already.
-func (k *keeper) keep(key stageKey, r *running) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.mu.served[key] != r {
-		return
-	}
-	delete(k.mu.served, key)
+	k.leaveLocked(s)
 	if k.mu.closed {
 		r.close()
 		return
 	}
-	k.mu.kept[key] = &keptStage{r, time.AfterFunc(keepTime, func() { k.expire(key, r) })}
+	k.mu.kept[s.key] = &keptStage{r, time.AfterFunc(keepTime, func() { k.expire(s.key, r) })}
+}
+
+// drop gives up a seat and closes the stage; a nil stage never began.
+func (k *keeper) drop(s *seat, r *running) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.leaveLocked(s)
+	if r != nil {
+		r.close()
+	}
+}
+
+func (k *keeper) leaveLocked(s *seat) {
+	delete(k.mu.seats, s.key)
+	close(s.vacant)
 }
 
 func (k *keeper) expire(key stageKey, r *running) {
@@ -88,16 +118,6 @@ func (k *keeper) expire(key stageKey, r *running) {
 	defer k.mu.Unlock()
 	if s := k.mu.kept[key]; s != nil && s.r == r {
 		delete(k.mu.kept, key)
-	}
-	r.close()
-}
-
-// drop closes a stage that a handler is done with.
-func (k *keeper) drop(key stageKey, r *running) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.mu.served[key] == r {
-		delete(k.mu.served, key)
 	}
 	r.close()
 }

@@ -39,7 +39,9 @@ func (s *Server) Handle(ctx context.Context, sess pool.Session) {
 	s.gauge.opened()
 	s.tell()
 	defer s.tell()
-	key, r, err := s.accept(ctx, sess)
+	ctx, getUp := context.WithCancel(ctx)
+	defer getUp()
+	place, r, err := s.accept(ctx, sess, getUp)
 	if err != nil {
 		s.refuse(ctx, sess, err)
 		return
@@ -47,17 +49,27 @@ func (s *Server) Handle(ctx context.Context, sess pool.Session) {
 	err = s.serve(ctx, sess, r)
 	switch {
 	case ended(sess):
-		s.keeper.drop(key, r)
+		s.keeper.drop(place, r)
 		s.gauge.closed(nil)
 	case sess.Err() == nil && ctx.Err() == nil: // the stage failed, not its connection
-		s.keeper.drop(key, r)
+		s.keeper.drop(place, r)
 		s.refuse(ctx, sess, err)
 	default:
-		s.log.Info("stage kept for a reconnect", "job", r.open.Session, "layers", fmt.Sprintf("%d-%d", r.open.First, r.open.Last), "because", sess.Err())
-		s.keeper.keep(key, r)
+		s.log.Info("stage kept for a reconnect", "job", r.open.Session, "layers", fmt.Sprintf("%d-%d", r.open.First, r.open.Last), "because", loss(sess))
+		s.keeper.keep(place, r)
 		s.gauge.closed(nil)
 	}
 }
+
+// loss says why a stage is left without a connection.
+func loss(sess pool.Session) error {
+	if err := sess.Err(); err != nil {
+		return err
+	}
+	return errTakenOver
+}
+
+var errTakenOver = errors.New("its gateway took it over by another connection")
 
 func (s *Server) tell() {
 	if s.changed != nil {
@@ -71,44 +83,63 @@ func ended(sess pool.Session) bool {
 	return errors.As(sess.Err(), &c) && c.Remote && (c.Code == pool.CodeNormal || c.Code == pool.CodeCancelled)
 }
 
-// accept reads the Open, finds or begins the stage, and says yes.
-func (s *Server) accept(ctx context.Context, sess pool.Session) (stageKey, *running, error) {
+// accept reads the Open, finds or begins the stage, and says yes. getUp is how a
+// later connection of the same stage stops this one.
+func (s *Server) accept(ctx context.Context, sess pool.Session, getUp context.CancelFunc) (*seat, *running, error) {
 	b, err := sess.Recv(ctx)
 	if err != nil {
-		return stageKey{}, nil, err
+		return nil, nil, err
 	}
 	o, err := stage.DecodeOpen(b)
 	if err != nil {
-		return stageKey{}, nil, &stage.Error{Code: stage.CodeBad, Message: err.Error()}
+		return nil, nil, &stage.Error{Code: stage.CodeBad, Message: err.Error()}
 	}
 	if s.gauge.isPaused() && !o.Resume {
-		return stageKey{}, nil, &stage.Error{Code: stage.CodePaused, Message: "this node takes nothing new"}
+		return nil, nil, &stage.Error{Code: stage.CodePaused, Message: "this node takes nothing new"}
 	}
 	f, err := s.chaos.arm(o.Chaos)
 	if err != nil {
-		return stageKey{}, nil, err
+		return nil, nil, err
 	}
-	key := keyOf(sess.Peer().Node, o)
-	r := s.keeper.take(key)
+	place, r, err := s.keeper.sit(ctx, keyOf(sess.Peer().Node, o), getUp)
+	if err != nil {
+		return nil, nil, err
+	}
 	if r != nil && !o.Resume {
 		r.close()
 		r = nil
 	}
 	if r == nil {
 		if r, err = s.begin(ctx, o); err != nil {
-			return key, nil, err
+			s.keeper.drop(place, nil)
+			return nil, nil, err
 		}
 	}
 	r.accept(o, f)
-	s.keeper.own(key, r)
+	if err := s.welcome(ctx, sess, r); err != nil {
+		s.part(place, r)
+		return nil, nil, err
+	}
+	return place, r, nil
+}
+
+// part leaves a stage whose connection broke before it was used. What it holds
+// may be asked for once more.
+func (s *Server) part(place *seat, r *running) {
+	if r.session.Held() == 0 {
+		s.keeper.drop(place, r)
+		return
+	}
+	s.keeper.keep(place, r)
+}
+
+// welcome says yes.
+func (s *Server) welcome(ctx context.Context, sess pool.Session, r *running) error {
 	opened, err := stage.Opened{Held: r.session.Held(), Width: r.width, Exactness: s.exactness, MaxRows: stage.MaxRows}.Encode()
-	if err == nil {
-		err = sess.Send(ctx, opened)
-	}
 	if err != nil {
-		s.keeper.drop(key, r)
+		return err
 	}
-	return key, r, err
+	return sess.Send(ctx, opened)
 }
 
 // serve answers steps until the session ends or one fails.

@@ -164,3 +164,118 @@ func TestTruncate(t *testing.T) {
 	}
 	c.end(pool.CodeNormal, true)
 }
+
+// A gateway that lost the connection is often back before the node knows of the
+// loss. It finds the stage as it was, although another handler still serves it.
+func TestAReconnectTakesTheStageFromADeadHandler(t *testing.T) {
+	w := newWorld(t)
+	old, _, err := w.dial(last("a", 5, 6, 7))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.step(old, stage.Step{Hidden: make([]float32, 3*fakeWidth), Width: fakeWidth, Want: stage.WantToken}); err != nil {
+		t.Fatal(err)
+	}
+	again := last("a", 5, 6, 7, 4)
+	again.Sampler.Prompt, again.Resume = 3, true
+	c, opened, err := w.dial(again)
+	if err != nil || opened.Held != 3 {
+		t.Fatalf("%+v, %v, want 3 held", opened, err)
+	}
+	<-old.done // nobody serves the old connection any more
+	r, err := w.step(c, stage.Step{Position: 3, Hidden: make([]float32, fakeWidth), Width: fakeWidth, Want: stage.WantToken})
+	if err != nil || r.Token.ID != 5 {
+		t.Errorf("token %d, %v, want 5", r.Token.ID, err)
+	}
+	c.end(pool.CodeNormal, true)
+	w.wg.Wait()
+	if n := w.engine.sessions(); n != 0 {
+		t.Errorf("%d sessions are left", n)
+	}
+}
+
+// The handler may be in the middle of a step, or stuck with an answer that nobody
+// takes: it gets out of the way before the stage changes hands.
+func TestAReconnectInterruptsAStep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		old, _, err := w.dial(first("a"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.step(old, stage.Step{Tokens: []int32{1, 2}}); err != nil {
+			t.Fatal(err)
+		}
+		w.engine.hold()
+		old.toNode <- stage.Step{Position: 2, Tokens: []int32{3}}.Append(nil)
+		synctest.Wait() // it computes, for ever
+		again := first("a")
+		again.Resume = true
+		c, opened, err := w.dial(again)
+		if err != nil || opened.Held != 2 {
+			t.Fatalf("%+v, %v, want 2 held", opened, err)
+		}
+		w.engine.unhold()
+		if r, err := w.step(c, stage.Step{Position: 2, Tokens: []int32{3}}); err != nil || r.Rows != 1 {
+			t.Errorf("%+v, %v", r, err)
+		}
+		c.end(pool.CodeNormal, true)
+	})
+}
+
+// Whoever comes last has the stage; it is never served twice.
+func TestManyReconnectsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		c, _, err := w.dial(first("a"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.step(c, stage.Step{Tokens: []int32{1, 2}}); err != nil {
+			t.Fatal(err)
+		}
+		again := first("a")
+		again.Resume = true
+		var wires []*wire
+		for range 8 {
+			wires = append(wires, w.call(again))
+		}
+		synctest.Wait()
+		left := 0
+		for _, x := range wires {
+			select {
+			case <-x.done:
+			default:
+				left++
+				if opened, err := stage.DecodeOpened(<-x.toGateway); err != nil || opened.Held != 2 {
+					t.Errorf("%+v, %v, want 2 held", opened, err)
+				}
+				x.end(pool.CodeNormal, true)
+			}
+		}
+		if left != 1 {
+			t.Errorf("%d of 8 connections serve the stage, want 1", left)
+		}
+	})
+}
+
+// An answer of the same name that starts anew does not wait for the old one.
+func TestANewBeginningReplacesAServedStage(t *testing.T) {
+	w := newWorld(t)
+	old, _, err := w.dial(first("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.step(old, stage.Step{Tokens: []int32{1, 2}}); err != nil {
+		t.Fatal(err)
+	}
+	c, opened, err := w.dial(first("a"))
+	if err != nil || opened.Held != 0 {
+		t.Errorf("%+v, %v, want nothing held", opened, err)
+	}
+	<-old.done
+	if n := w.engine.sessions(); n != 1 {
+		t.Errorf("%d sessions, want 1", n)
+	}
+	c.end(pool.CodeNormal, true)
+}

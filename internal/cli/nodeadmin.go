@@ -78,10 +78,16 @@ func (n *nodeResumeCmd) Run(ctx context.Context, c console) error {
 	return n.steer(ctx, c, "resumed", (*admin.Client).Resume)
 }
 
-type nodeDrainCmd struct{ nodeArg }
+type nodeDrainCmd struct {
+	nodeArg
+	Now bool `help:"Move the answers that run on it to others, instead of letting them finish."`
+}
 
 // Run drains a node.
 func (n *nodeDrainCmd) Run(ctx context.Context, c console) error {
+	if n.Now {
+		return n.steer(ctx, c, "draining, its answers move", (*admin.Client).Evacuate)
+	}
 	return n.steer(ctx, c, "draining", (*admin.Client).Drain)
 }
 

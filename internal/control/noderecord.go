@@ -20,7 +20,9 @@ const (
 	// DesiredDrained: hold nothing, take nothing, stay a member. It empties
 	// itself as fast as others take over.
 	DesiredDrained Desired = "drained"
-	// DesiredLeaving: the same, and then removed.
+	// DesiredEvacuated: the same, and what runs on it moves to others at once.
+	DesiredEvacuated Desired = "evacuated"
+	// DesiredLeaving: drained, and then removed.
 	DesiredLeaving Desired = "leaving"
 	// DesiredRemoved: left for good. The record stays as a refusal of the
 	// node's key until a new enrolment under that name.
@@ -29,7 +31,7 @@ const (
 
 func (d Desired) known() bool {
 	switch d {
-	case DesiredActive, DesiredPaused, DesiredDrained, DesiredLeaving, DesiredRemoved:
+	case DesiredActive, DesiredPaused, DesiredDrained, DesiredEvacuated, DesiredLeaving, DesiredRemoved:
 		return true
 	}
 	return false
@@ -77,7 +79,7 @@ func (r *NodeRecord) Validate() error {
 	var f faults
 	f.add(ValidateNodeName(r.ID))
 	f.check(len(r.Key) == 64, "node %q: key fingerprint of %d digits, want 64", r.ID, len(r.Key))
-	f.check(r.Desired.known(), "node %q: desired state %q, want active, paused, drained, leaving or removed", r.ID, r.Desired)
+	f.check(r.Desired.known(), "node %q: desired state %q, want active, paused, drained, evacuated, leaving or removed", r.ID, r.Desired)
 	f.check(r.PID >= 0, "node %q: pid %d", r.ID, r.PID)
 	if r.Started() {
 		f.add(ValidateProfile(r.Profile))

@@ -60,6 +60,7 @@ type Gateway struct {
 	mux        http.Handler
 	settling   sync.WaitGroup // generations whose clients have all they asked for
 	plan       atomic.Pointer[control.PlanDocument]
+	offer      atomic.Pointer[control.Offer] // what nodes may be asked for
 
 	counts struct {
 		finished, left, lost atomic.Int64
@@ -90,7 +91,7 @@ func New(cfg Config) *Gateway {
 	g.admission = admission.New(g.dispatch, cfg.Queues)
 	g.runner = &answer.Runner{
 		Router: g.admission, Opener: opener{cfg.Pool}, Budget: answer.NewBudget(cfg.Memory),
-		Limits: cfg.Limits, Poison: &answer.Poison{}, Events: g.witness, Log: cfg.Log,
+		Limits: cfg.Limits, Yields: g.yields, Poison: &answer.Poison{}, Events: g.witness, Log: cfg.Log,
 	}
 	g.metrics = metrics.New(metrics.Sources{Swarm: g.Status, Pool: cfg.Pool.Snapshot})
 	if cfg.RequireKey {
@@ -176,9 +177,9 @@ func (g *Gateway) steer(ctx context.Context, plans <-chan *control.PlanDocument,
 			g.plan.Store(doc)
 			g.dispatch.SetPlan(doc.Plan)
 			g.log.Info("plan taken", "generation", doc.Generation, "hash", doc.Hash)
-		case v := <-views:
-			g.dispatch.SetView(v)
+		case <-views:
 		}
+		g.offerAnew()
 		if m, changed := mapper.Map(g.plan.Load(), g.cfg.Membership.View()); changed {
 			if err := g.cfg.Pool.Apply(poolMap(m)); err != nil {
 				g.log.Error("the pool refused a map", "because", err)

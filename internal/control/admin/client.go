@@ -150,6 +150,11 @@ func (c *Client) Pause(ctx context.Context, node string) error { return c.steer(
 // Drain empties a node as fast as others take over; it stays a member.
 func (c *Client) Drain(ctx context.Context, node string) error { return c.steer(ctx, node, "drain") }
 
+// Evacuate is Drain, and what runs on the node moves to others at once.
+func (c *Client) Evacuate(ctx context.Context, node string) error {
+	return c.steer(ctx, node, "evacuate")
+}
+
 // Resume ends a pause, or fills a drained node again.
 func (c *Client) Resume(ctx context.Context, node string) error { return c.steer(ctx, node, "resume") }
 

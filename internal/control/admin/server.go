@@ -132,7 +132,7 @@ func (s *Server) nodes(*http.Request) (any, error) {
 // actions are what can be wanted of a node.
 var actions = map[string]control.Desired{
 	"pause": control.DesiredPaused, "resume": control.DesiredActive, "drain": control.DesiredDrained,
-	"remove": control.DesiredLeaving, "expel": control.DesiredRemoved,
+	"evacuate": control.DesiredEvacuated, "remove": control.DesiredLeaving, "expel": control.DesiredRemoved,
 }
 
 func (s *Server) steer(r *http.Request) (any, error) {

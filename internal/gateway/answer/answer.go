@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -39,6 +40,7 @@ type Answer struct {
 	facts atomic.Pointer[facts] // what others may ask
 
 	story     story
+	stuck     time.Time // when a way off a node that yields was last looked for in vain
 	exactness exactness
 	deaths    map[int]*death // by position: nodes that died computing it
 }
@@ -85,6 +87,7 @@ func (r *Runner) answer(ctx context.Context, job Job, grant Grant) *Answer {
 func (a *Answer) Next() (stage.Token, error) {
 	var token stage.Token
 	a.story.asked()
+	a.makeWay()
 	err := a.insist(func() (err error) {
 		if err = a.connect(a.story.rescuing()); err != nil {
 			return err

@@ -71,12 +71,13 @@ type Failure struct {
 type FailureKind int
 
 const (
-	Gone    FailureKind = iota // connection lost, or declared dead
-	Silent                     // a deadline passed
-	Refused                    // it answered no; it lives
+	Gone     FailureKind = iota // connection lost, or declared dead
+	Silent                      // a deadline passed
+	Refused                     // it answered no; it lives
+	Yielding                    // it is to give the layers up: no failure, nobody is to blame
 )
 
-func (k FailureKind) String() string { return [...]string{"gone", "silent", "refused"}[k] }
+func (k FailureKind) String() string { return [...]string{"gone", "silent", "refused", "yielding"}[k] }
 
 // Progress tells the router how far an answer is, so that it can estimate which
 // rescue resumes sooner.
@@ -181,7 +182,10 @@ type Runner struct {
 	Router Router
 	Opener Opener
 	Limits Limits
-	Budget *Budget     // for boundary states over all answers; nil: unbounded
+	Budget *Budget // for boundary states over all answers; nil: unbounded
+	// Yields says that a node is to give layers up that an answer uses: it goes on
+	// elsewhere as soon as there is a way. nil: never.
+	Yields func(node, model string, layers swarm.LayerRange) bool
 	Poison *Poison     // remembers queries of death; nil: not remembered
 	Events func(Event) // told of every rescue and loss; must not block
 	Log    *slog.Logger

@@ -28,6 +28,9 @@ const lossMemory = time.Second
 func (d *Dispatcher) condemnLocked(n answer.Need, failed []answer.Failure, rescue bool) (gone []string) {
 	now := time.Now()
 	for _, f := range failed {
+		if f.Kind == answer.Yielding {
+			continue
+		}
 		b := d.bookLocked(f.Node)
 		if f.Kind == answer.Gone && now.Sub(b.lost) <= lossMemory {
 			d.shunLocked(f.Node, b, now)

@@ -38,6 +38,9 @@ func (d *Dispatcher) wayOnLocked(n answer.Need, g answer.Grant, failed []answer.
 		return g.Route, answer.Revival, nil
 	}
 	route, err := d.rescueLocked(n, g, failed, p)
+	if err != nil && yielding(failed) {
+		route, err = d.elsewhereLocked(n, p)
+	}
 	return route, kindOf(route), err
 }
 

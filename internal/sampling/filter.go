@@ -45,7 +45,7 @@ func bucketOf(max, logit float32) int {
 // cutoff returns the cut of all filters; best indexes the largest logit.
 func (s *Sampler) cutoff(logits []float32, best int) cut {
 	c, max := passAll, logits[best]
-	if k := s.params.TopK; k > 0 && k < len(logits) {
+	if k := s.params.TopK; k > 0 && k < s.candidates() {
 		c = s.cutTopK(logits, max, k)
 	}
 	if p := s.params.TopP; p > 0 && p < 1 {
@@ -55,6 +55,14 @@ func (s *Sampler) cutoff(logits []float32, best int) cut {
 		c = tighten(c, cutMinP(max, p))
 	}
 	return c
+}
+
+// candidates is how many tokens there are to choose from.
+func (s *Sampler) candidates() int {
+	if s.shape != nil {
+		return s.shape.allowed
+	}
+	return s.vocab
 }
 
 // tighten returns the cut that keeps fewer.

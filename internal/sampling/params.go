@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"hecate/internal/sampling/grammar"
 )
 
 // Limits of the parameters. Each keeps one request from costing more than its
@@ -57,6 +59,8 @@ type Params struct {
 	// TopLogprobs, 0 to 20, asks for that many most probable tokens at each
 	// position; it needs Logprobs.
 	TopLogprobs int `json:"top_logprobs,omitempty"`
+	// Grammar is the texts that may be generated; nil: any.
+	Grammar *grammar.Grammar `json:"grammar,omitempty"`
 }
 
 // ParamError is one value outside its range.

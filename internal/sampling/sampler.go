@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"hecate/internal/sampling/grammar"
 )
 
 // ErrNotFinite is what errors.Is finds when a logit was NaN or infinite: the
@@ -58,6 +60,7 @@ type Sampler struct {
 	counts counts
 	undo   []tokenBias // logits before bias and penalties, in the order of change
 	ties   []candidate // scratch of the filters
+	shape  *shape      // nil: any text
 }
 
 type tokenBias struct {
@@ -75,8 +78,12 @@ func sortedBias(m map[int32]float32) []tokenBias {
 }
 
 // New returns a sampler for a vocabulary of the given size. It fails when the
-// parameters are out of range or name tokens that do not exist.
+// parameters are out of range, name tokens that do not exist, or hold a grammar,
+// which needs more than the vocabulary's size: see NewShaped.
 func New(p Params, vocab int) (*Sampler, error) {
+	if p.Grammar != nil {
+		return nil, errors.New("sampling parameters: a grammar needs the vocabulary")
+	}
 	if err := p.Validate(); err != nil {
 		return nil, fmt.Errorf("sampling parameters: %w", err)
 	}
@@ -92,6 +99,27 @@ func New(p Params, vocab int) (*Sampler, error) {
 	return &Sampler{params: p, vocab: vocab, bias: bias, counts: newCounts(&p)}, nil
 }
 
+// NewShaped returns a sampler that keeps to the parameters' grammar, if they hold
+// one. logits is how many there are for each token: at least as many as the
+// vocabulary has tokens; the rest are never chosen.
+func NewShaped(p Params, v *grammar.Vocabulary, logits int) (*Sampler, error) {
+	g := p.Grammar
+	p.Grammar = nil
+	s, err := New(p, logits)
+	if err != nil || g == nil {
+		return s, err
+	}
+	if v.Size() > logits {
+		return nil, fmt.Errorf("sampling: a vocabulary of %d tokens, but logits of %d", v.Size(), logits)
+	}
+	a, err := v.Automaton(g)
+	if err != nil {
+		return nil, fmt.Errorf("sampling parameters: %w", err)
+	}
+	s.params.Grammar, s.shape = g, &shape{automaton: a}
+	return s, nil
+}
+
 // Params returns the parameters the sampler was made with.
 func (s *Sampler) Params() Params { return s.params }
 
@@ -99,8 +127,10 @@ func (s *Sampler) Params() Params { return s.params }
 // len(h.Tokens)). There must be one logit per token of the vocabulary. The
 // logits may change during the call and are as before when it returns.
 //
-// It fails with ErrNotFinite when any logit is NaN or infinite, and when the
-// history holds tokens outside the vocabulary while penalties need them.
+// It fails with ErrNotFinite when any logit is NaN or infinite, when the history
+// holds tokens outside the vocabulary while penalties need them, and when what
+// was generated does not fit the grammar. Log-probabilities know nothing of the
+// grammar: a token that it forced may have been unlikely.
 func (s *Sampler) Sample(logits []float32, h History, position int) (Choice, error) {
 	if len(logits) != s.vocab {
 		return Choice{}, fmt.Errorf("sampling: %d logits for a vocabulary of %d tokens", len(logits), s.vocab)
@@ -111,11 +141,13 @@ func (s *Sampler) Sample(logits []float32, h History, position int) (Choice, err
 	if err := s.counts.follow(h, s.vocab); err != nil {
 		return Choice{}, fmt.Errorf("sampling: %w", err)
 	}
-	s.adjust(logits)
-	best, err := largest(logits)
-	if err == nil && s.params.Temperature > 0 {
-		best = s.draw(logits, best, position)
+	if s.shape != nil {
+		if err := s.shape.follow(h); err != nil {
+			return Choice{}, fmt.Errorf("sampling at position %d: %w", position, err)
+		}
 	}
+	s.adjust(logits)
+	best, err := s.choose(logits, position)
 	s.restore(logits)
 	if err != nil {
 		return Choice{}, fmt.Errorf("sampling at position %d: %w", position, err)
@@ -125,6 +157,25 @@ func (s *Sampler) Sample(logits []float32, h History, position int) (Choice, err
 		c.Logprob, c.Top = logprobs(logits, best, s.params.TopLogprobs)
 	}
 	return c, nil
+}
+
+// choose takes or draws a token of adjusted logits.
+func (s *Sampler) choose(logits []float32, position int) (best int, err error) {
+	if s.shape != nil {
+		if logits, err = s.shape.masked(logits); err != nil {
+			return 0, err
+		}
+	}
+	if best, err = largest(logits); err != nil {
+		return 0, err
+	}
+	if s.params.Temperature > 0 {
+		best = s.draw(logits, best, position)
+	}
+	if s.shape != nil && !s.shape.mask.Has(int32(best)) {
+		return 0, ErrNoToken // all that is allowed has the lowest logit there is
+	}
+	return best, nil
 }
 
 // adjust applies bias and penalties in place and remembers what was there.

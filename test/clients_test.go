@@ -14,7 +14,7 @@ import (
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 
-	"hecate/internal/gateway/report"
+	"hecate/internal/report"
 	"hecate/test/harness"
 )
 

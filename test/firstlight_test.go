@@ -17,8 +17,8 @@ import (
 	"time"
 
 	"hecate/internal/gateway/openai"
-	"hecate/internal/gateway/report"
 	"hecate/internal/node"
+	"hecate/internal/report"
 	"hecate/test/harness"
 )
 

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"hecate/internal/demomodel"
-	"hecate/internal/gateway/report"
+	"hecate/internal/report"
 	"hecate/test/harness"
 )
 

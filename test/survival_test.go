@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"hecate/internal/gateway/report"
+	"hecate/internal/report"
 	"hecate/test/harness"
 )
 

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"hecate/internal/gateway/openai"
-	"hecate/internal/gateway/report"
+	"hecate/internal/report"
 )
 
 // question is what is asked: a chat when text is set, else a completion of tokens.

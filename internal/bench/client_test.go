@@ -7,7 +7,7 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"hecate/internal/gateway/report"
+	"hecate/internal/report"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"hecate/internal/gateway/report"
+	"hecate/internal/report"
 )
 
 // fakeVariable tells the program that a test starts how to behave; without it

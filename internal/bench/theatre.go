@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"hecate/internal/bench/measure"
-	"hecate/internal/gateway/report"
+	"hecate/internal/report"
 )
 
 // theatre is a swarm in which trials are played, and the answers as they are

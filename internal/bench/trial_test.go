@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"hecate/internal/gateway/report"
+	"hecate/internal/report"
 )
 
 func TestTrialsAreDrawn(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 
 	"hecate/internal/chaos"
 	"hecate/internal/gateway"
-	"hecate/internal/gateway/report"
+	"hecate/internal/report"
 )
 
 // swarmHands do what a script says to a swarm on this machine.

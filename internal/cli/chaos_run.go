@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"hecate/internal/chaos"
-	"hecate/internal/gateway/report"
+	"hecate/internal/report"
 )
 
 type chaosRunCmd struct {

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"hecate/internal/engine/gguf"
-	"hecate/internal/gateway/report"
+	"hecate/internal/report"
 	"hecate/swarm"
 )
 

@@ -6,7 +6,7 @@ import (
 	"io"
 	"strings"
 
-	"hecate/internal/gateway/report"
+	"hecate/internal/report"
 	"hecate/swarm"
 )
 

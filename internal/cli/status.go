@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"hecate/internal/gateway/report"
+	"hecate/internal/report"
 	"hecate/swarm"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"hecate/internal/gateway/answer"
 	"hecate/internal/gateway/openai"
-	"hecate/internal/gateway/report"
+	"hecate/internal/report"
 )
 
 // showPlan serves GET /v1/swarm/plan.

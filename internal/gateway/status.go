@@ -9,7 +9,7 @@ import (
 
 	"hecate/internal/control"
 	"hecate/internal/gateway/openai"
-	"hecate/internal/gateway/report"
+	"hecate/internal/report"
 	"hecate/swarm"
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"hecate/internal/gateway/report"
+	"hecate/internal/report"
 	"hecate/pool"
 )
 

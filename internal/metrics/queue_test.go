@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"hecate/internal/gateway/report"
+	"hecate/internal/report"
 	"hecate/pool"
 )
 

@@ -3,7 +3,7 @@ package metrics
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"hecate/internal/gateway/report"
+	"hecate/internal/report"
 )
 
 // swarmCollector exports nodes, models and answers.

@@ -20,7 +20,7 @@ import (
 	"testing"
 	"time"
 
-	"hecate/internal/gateway/report"
+	"hecate/internal/report"
 )
 
 var build struct {

@@ -42,6 +42,7 @@ type hostConfig struct {
 // loopback, which a swarm on one machine needs.
 type membersConfig struct {
 	join, bus string
+	data      string // where nodes connect that cannot be reached
 	advertise []string
 	external  *plane.External
 }
@@ -52,6 +53,7 @@ type host struct {
 	plane   *plane.Gateway
 	links   *chaos.Links // ways to the nodes that can be made to fail; nil: nobody may
 	pool    *pool.Pool
+	reverse net.Listener // for nodes that cannot be dialled
 	gateway *gateway.Gateway
 	api     net.Listener
 }
@@ -94,7 +96,7 @@ func (h *host) openData(context.Context) (err error) {
 	creds := h.plane.Credentials()
 	cfg := pool.Config{
 		NodeID: h.cfg.name, SwarmID: h.plane.Swarm(),
-		TLS: creds.Client(identity.RoleNode, ""), Identify: identity.PeerName,
+		TLS: creds.Both(identity.RoleNode), Identify: identity.PeerName,
 	}
 	if h.cfg.allowChaos {
 		h.links = chaos.NewLinks(h.nodeAt)
@@ -103,6 +105,13 @@ func (h *host) openData(context.Context) (err error) {
 	h.pool, err = pool.New(cfg)
 	if err != nil {
 		return fmt.Errorf("start the data plane: %w", err)
+	}
+	listen := h.cfg.members.data
+	if listen == "" {
+		listen = "127.0.0.1:0"
+	}
+	if h.reverse, err = h.plane.Listen("data", listen); err != nil {
+		return fmt.Errorf("listen for nodes that cannot be reached: %w", err)
 	}
 	return nil
 }
@@ -122,7 +131,8 @@ func (h *host) openGateway(context.Context) error {
 	cfg := gateway.Config{
 		Name: h.cfg.name, Version: version(), AllowHosts: h.cfg.allowHosts, AllowChaos: h.cfg.allowChaos, RequireKey: h.wantsKey(), Memory: h.cfg.memory,
 		Limits: answer.Limits{RescueTime: h.cfg.rescueTime},
-		Store:  h.plane.Store(), Membership: h.plane.Membership(), Pool: h.pool, Files: modelFile, Log: h.cfg.log,
+		Store:  h.plane.Store(), Bus: h.plane.Bus(), Membership: h.plane.Membership(), Pool: h.pool,
+		Reverse: func() []string { return h.plane.Advertised(h.reverse) }, Files: modelFile, Log: h.cfg.log,
 	}
 	if h.links != nil {
 		cfg.Links = h.links
@@ -168,6 +178,7 @@ func (h *host) run(ctx context.Context) error {
 		})
 	}
 	part("gateway", h.gateway.Run)
+	part("data plane", func(ctx context.Context) error { return h.pool.ServeReverse(ctx, h.reverse) })
 	part("API", func(ctx context.Context) error { return h.gateway.Serve(ctx, h.api) })
 	wg.Wait()
 	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
@@ -194,6 +205,9 @@ func (h *host) close() {
 	}
 	if h.links != nil {
 		_ = h.links.Close()
+	}
+	if h.reverse != nil {
+		_ = h.reverse.Close()
 	}
 	if h.api != nil {
 		_ = h.api.Close()

@@ -18,6 +18,7 @@ type serveCmd struct {
 	Listen     string        `help:"Address of the API. Off loopback it wants API keys." default:"127.0.0.1:8080"`
 	JoinListen string        `help:"Address where machines join; the API's host and a free port that stays the same when absent." placeholder:"ADDR"`
 	BusListen  string        `help:"Address of the control plane; the host of --join-listen and a free port that stays the same when absent." placeholder:"ADDR"`
+	DataListen string        `help:"Address to which nodes connect that cannot be reached; the host of --join-listen and a free port that stays the same when absent." placeholder:"ADDR"`
 	Advertise  []string      `help:"Hosts under which nodes reach this machine; what it listens on when absent." placeholder:"HOST"`
 	Data       string        `help:"Data folder." default:"${data}" type:"path"`
 	Name       string        `help:"Id of this gateway in the swarm." default:"gateway"`
@@ -139,7 +140,7 @@ func (s *serveCmd) members(host string) (m membersConfig, err error) {
 	if m.external, err = s.external(); err != nil {
 		return m, err
 	}
-	m.join, m.bus, m.advertise = s.JoinListen, s.BusListen, s.Advertise
+	m.join, m.bus, m.data, m.advertise = s.JoinListen, s.BusListen, s.DataListen, s.Advertise
 	if m.join == "" {
 		m.join = net.JoinHostPort(host, "0")
 	}
@@ -152,6 +153,12 @@ func (s *serveCmd) members(host string) (m membersConfig, err error) {
 	}
 	if _, _, err = net.SplitHostPort(m.bus); err != nil {
 		return m, usage("--bus-listen %s is no address, want host:port: %w", m.bus, err)
+	}
+	if m.data == "" {
+		m.data = net.JoinHostPort(host, "0")
+	}
+	if _, _, err = net.SplitHostPort(m.data); err != nil {
+		return m, usage("--data-listen %s is no address, want host:port: %w", m.data, err)
 	}
 	return m, nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // The commands that every node answers by itself. Others are given to the
@@ -13,6 +14,20 @@ const (
 	CommandWho        = "who"        // answers with a Who
 	CommandSuperseded = "superseded" // a newer start of this node was seen; argument: Who
 )
+
+// CommandDial asks a node to connect its data plane to a gateway, which cannot
+// reach it; argument: DialRequest. It is asked again and again: a node goes on
+// for DialFor after the last time. The node's room answers it.
+const CommandDial = "dial"
+
+// DialFor is how long a node keeps connecting to a gateway that asks no more.
+const DialFor = time.Minute
+
+// A DialRequest says where a gateway waits for nodes that it cannot reach.
+type DialRequest struct {
+	Gateway   string   `json:"gateway"`   // its id, which it must prove
+	Addresses []string `json:"addresses"` // host:port each, the best first
+}
 
 // A Command asks a node to do something now. What must hold for longer goes
 // through the plan document, which cannot be missed.

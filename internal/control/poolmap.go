@@ -27,7 +27,12 @@ type DataGroup struct {
 
 // A DataMapper turns plans and membership into data maps. The zero value is
 // ready; it is not safe for concurrent use.
-type DataMapper struct{ current DataMap }
+type DataMapper struct {
+	// Unreachable says that a member's endpoints were tried in vain: it connects
+	// to the gateway instead. nil: none is.
+	Unreachable func(*Member) bool
+	current     DataMap
+}
 
 // Map returns the desired map, and whether it differs from the one before. A
 // node is in it when it lives (suspects do), was not removed, and the plan
@@ -41,7 +46,7 @@ func (dm *DataMapper) Map(doc *PlanDocument, view *View) (DataMap, bool) {
 			continue
 		}
 		if planned[m.ID] || m.Health != nil && len(m.Health.Held) > 0 {
-			groups[m.ID] = groupOf(m.Record)
+			groups[m.ID] = groupOf(m.Record, m.Record.Reverse || dm.Unreachable != nil && dm.Unreachable(m))
 		}
 	}
 	hash := hashGroups(groups)
@@ -65,8 +70,8 @@ func plannedNodes(doc *PlanDocument) map[string]bool {
 	return nodes
 }
 
-func groupOf(r *NodeRecord) DataGroup {
-	if r.Reverse {
+func groupOf(r *NodeRecord, reverse bool) DataGroup {
+	if reverse {
 		return DataGroup{Reverse: true}
 	}
 	var g DataGroup

@@ -40,6 +40,8 @@ type Config struct {
 	Store      control.Store
 	Membership *control.Membership
 	Pool       *pool.Pool
+	Bus        control.Bus
+	Reverse    func() []string // where nodes connect that cannot be reached; nil: nowhere
 	Files      func(*control.ModelRecord) (string, error) // where a model's GGUF is on this machine
 	Log        *slog.Logger
 }
@@ -60,12 +62,14 @@ type Gateway struct {
 	mux        http.Handler
 	settling   sync.WaitGroup // generations whose clients have all they asked for
 	plan       atomic.Pointer[control.PlanDocument]
+	reach      reach
 	offer      atomic.Pointer[control.Offer] // what nodes may be asked for
 
 	counts struct {
 		finished, left, lost atomic.Int64
 		mu                   sync.Mutex
 		rescues              map[answer.RescueKind]int64
+		degraded             int64 // requests that went to a fallback model
 	}
 }
 
@@ -164,7 +168,10 @@ func (g *Gateway) Run(ctx context.Context) error {
 
 // steer applies what comes from the control plane, one thing after the other.
 func (g *Gateway) steer(ctx context.Context, plans <-chan *control.PlanDocument, views <-chan *control.View, failed <-chan error) error {
-	var mapper control.DataMapper
+	mapper := control.DataMapper{Unreachable: g.reach.unreachable}
+	look := time.NewTicker(reachEvery)
+	defer look.Stop()
+	defer g.reach.asking.Wait()
 	for {
 		select {
 		case <-ctx.Done():
@@ -178,12 +185,15 @@ func (g *Gateway) steer(ctx context.Context, plans <-chan *control.PlanDocument,
 			g.dispatch.SetPlan(doc.Plan)
 			g.log.Info("plan taken", "generation", doc.Generation, "hash", doc.Hash)
 		case <-views:
+		case <-look.C:
+			g.lookAround(ctx)
 		}
 		g.offerAnew()
 		if m, changed := mapper.Map(g.plan.Load(), g.cfg.Membership.View()); changed {
 			if err := g.cfg.Pool.Apply(poolMap(m)); err != nil {
 				g.log.Error("the pool refused a map", "because", err)
 			}
+			g.reach.follow(m)
 		}
 	}
 }
@@ -201,15 +211,6 @@ func offer[T any](ch chan T, v T) {
 		default:
 		}
 	}
-}
-
-// poolMap words the control plane's map for the pool.
-func poolMap(m control.DataMap) pool.Map {
-	out := pool.Map{Revision: m.Revision, Hash: m.Hash, Groups: map[string]pool.Group{}}
-	for id, group := range m.Groups {
-		out.Groups[id] = pool.GroupOf(append(append([]string{}, group.IP4...), group.IP6...)...)
-	}
-	return out
 }
 
 // followModels keeps the catalogue up to date.

@@ -43,6 +43,8 @@ type Node struct {
 	loader   *loader
 	files    localFiles
 	listener net.Listener
+	pool     *pool.Server
+	reverse  *reverser
 	doc      atomic.Pointer[control.PlanDocument] // newest plan
 }
 
@@ -90,6 +92,9 @@ func (n *Node) build() (err error) {
 		n.listener = hole
 		n.server.chaos = &chaos{hole}
 	}
+	if err := n.openData(); err != nil {
+		return fmt.Errorf("start the data plane: %w", err)
+	}
 	n.loader = newLoader(n.member.ID(), n.engine, &n.files, n.member.Changed, n.log)
 	return nil
 }
@@ -112,6 +117,7 @@ func (n *Node) work(ctx context.Context) error {
 		})
 	}
 	part(n.serve)
+	part(func(ctx context.Context) error { n.reverse.run(ctx); return nil })
 	part(func(ctx context.Context) error { return n.member.Run(ctx, n.duty()) })
 	part(func(ctx context.Context) error { n.loader.run(ctx); return nil })
 	part(func(ctx context.Context) error { n.watchLoad(ctx); return nil })
@@ -134,8 +140,9 @@ func (n *Node) duty() plane.Duty {
 				Exactness: engine.Class(),
 			}
 		},
-		Fill: n.fill,
-		Plan: n.follow,
+		Fill:     n.fill,
+		Plan:     n.follow,
+		Commands: map[string]control.CommandFunc{control.CommandDial: n.reverse.dial},
 		Attached: func(a enrol.Attached, store control.Store) {
 			n.files.use(store)
 			n.log.Info("node joined", "node", n.member.ID(), "incarnation", a.Incarnation, "data_plane", n.listener.Addr().String())
@@ -143,14 +150,19 @@ func (n *Node) duty() plane.Duty {
 	}
 }
 
-// serve runs the data plane.
-func (n *Node) serve(ctx context.Context) error {
+// openData makes the data plane's server.
+func (n *Node) openData() (err error) {
 	creds := n.member.Credentials()
-	return pool.Serve(ctx, n.listener, pool.ServerConfig{
+	n.pool, err = pool.NewServer(pool.ServerConfig{
 		NodeID: n.member.ID(), SwarmID: creds.ID().Swarm,
 		TLS: creds.Server(nil, identity.RoleGateway), Identify: identity.PeerName,
 	}, n.server.Handle)
+	n.reverse = &reverser{server: n.pool, credentials: creds, log: n.log}
+	return err
 }
+
+// serve runs the data plane.
+func (n *Node) serve(ctx context.Context) error { return n.pool.Serve(ctx, n.listener) }
 
 // follow takes a newer plan.
 func (n *Node) follow(doc *control.PlanDocument) {

@@ -73,6 +73,13 @@ func (c *Credentials) Client(role Role, name string) *tls.Config {
 	}
 }
 
+// Both is Client, good for accepting connections of that role as well.
+func (c *Credentials) Both(role Role) *tls.Config {
+	cfg := c.Client(role, "")
+	cfg.GetCertificate, cfg.ClientCAs = c.serverCertificate, c.roots
+	return cfg
+}
+
 func (c *Credentials) serverCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.current.Load(), nil
 }

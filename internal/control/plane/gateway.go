@@ -240,6 +240,26 @@ func (g *Gateway) Tokens() *enrol.Tokens { return g.tokens }
 // JoinAddresses are where machines enrol, host:port.
 func (g *Gateway) JoinAddresses() []string { return advertised(g.join.Addr(), g.cfg.Advertise, nil) }
 
+// Listen takes a port for members by a name of its own: a free one (port 0)
+// stays the same over restarts.
+func (g *Gateway) Listen(name, address string) (net.Listener, error) {
+	listen, err := g.ports.pick(name, address)
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", listen)
+	if err != nil {
+		return nil, err
+	}
+	g.ports.keep(name, l.Addr())
+	return l, g.ports.save()
+}
+
+// Advertised is where members reach a listener of this gateway, host:port.
+func (g *Gateway) Advertised(l net.Listener) []string {
+	return advertised(l.Addr(), g.cfg.Advertise, nil)
+}
+
 // CreateToken makes a join token with this gateway's addresses in it, unless
 // o has others.
 func (g *Gateway) CreateToken(ctx context.Context, o enrol.TokenOptions) (enrol.Token, error) {

@@ -63,6 +63,9 @@ func printModel(w io.Writer, m report.Model) {
 	if m.Demo {
 		state += " (a demo: it makes mistakes and knows next to nothing)"
 	}
+	if m.FallbackFor != "" {
+		state += ", stands in for " + m.FallbackFor
+	}
 	fmt.Fprintf(w, "\nmodel %s: %d layers, %s, %s\n", m.ID, m.Layers, sizeOf(m.Bytes), state)
 	for _, p := range m.Pipelines {
 		life := "live"
@@ -83,7 +86,11 @@ func printAnswers(w io.Writer, a report.Answers) {
 	if len(kinds) > 0 {
 		rescued = "rescued " + strings.Join(kinds, ", ")
 	}
-	fmt.Fprintf(w, "\nanswers: %d running, %d queued, %d finished, %s, %d lost\n", a.Running, a.Queued, a.Finished, rescued, a.Lost)
+	fmt.Fprintf(w, "\nanswers: %d running, %d queued, %d finished, %s, %d lost", a.Running, a.Queued, a.Finished, rescued, a.Lost)
+	if a.Degraded > 0 {
+		fmt.Fprintf(w, ", %d put to a fallback model", a.Degraded)
+	}
+	fmt.Fprintln(w)
 }
 
 // routeOf prints stages as the header X-Hecate-Route does.

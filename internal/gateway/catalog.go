@@ -71,6 +71,11 @@ func (c *catalog) all() []*Model {
 	return out
 }
 
+// standIns lists the models that were declared to stand in for another one.
+func (c *catalog) standIns(id string) []*Model {
+	return slices.DeleteFunc(c.all(), func(m *Model) bool { return m.Record.Spec.FallbackFor != id })
+}
+
 func (g *Gateway) lookup(id string) (*Model, *openai.Error) {
 	if m := g.catalog.find(id); m != nil {
 		return m, nil

@@ -24,25 +24,34 @@ func (g *Gateway) chatCompletions(w http.ResponseWriter, r *http.Request) error 
 	if fault != nil {
 		return fault
 	}
-	prompt, err := model.Text.EncodeChat(r.Context(), turns(req.Messages))
-	if err != nil {
-		return openai.BadRequest("messages", "invalid_value", "The messages do not fit this model's chat template: %s.", err)
-	}
 	req.FixSeed()
-	wish := wish{id: newID("chatcmpl-"), model: model, prompt: prompt, maxTokens: req.MaxTokens, stops: req.Stop}
-	for i := range req.Choices() {
-		p, fault := req.Params(i)
-		if fault != nil {
-			return fault
-		}
-		wish.params = append(wish.params, p)
-	}
-	wish.params, fault = checkBias(wish.params, model)
+	id := newID("chatcmpl-")
+	word := func(m *Model) (wish, *openai.Error) { return g.chatWish(r.Context(), id, req, m) }
+	asked, fault := word(model)
 	if fault != nil {
 		return fault
 	}
-	reply := &chatReply{req: req}
-	return g.reply(w, r, wish, req.Stream, reply)
+	asked.reword = word
+	return g.reply(w, r, asked, &req.Common, &chatReply{req: req})
+}
+
+// chatWish puts a request to a model.
+func (g *Gateway) chatWish(ctx context.Context, id string, req *openai.ChatRequest, model *Model) (wish, *openai.Error) {
+	prompt, err := model.Text.EncodeChat(ctx, turns(req.Messages))
+	if err != nil {
+		return wish{}, openai.BadRequest("messages", "invalid_value", "The messages do not fit this model's chat template: %s.", err)
+	}
+	out := wish{id: id, model: model, prompt: prompt, maxTokens: req.MaxTokens, stops: req.Stop}
+	for i := range req.Choices() {
+		p, fault := req.Params(i)
+		if fault != nil {
+			return out, fault
+		}
+		out.params = append(out.params, p)
+	}
+	var fault *openai.Error
+	out.params, fault = checkBias(out.params, model)
+	return out, fault
 }
 
 func turns(messages []openai.Message) []Turn {

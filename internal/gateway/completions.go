@@ -23,31 +23,45 @@ func (g *Gateway) completions(w http.ResponseWriter, r *http.Request) error {
 	if fault != nil {
 		return fault
 	}
-	prompt, fault := promptTokens(req.Prompt, model)
-	if fault != nil {
-		return fault
-	}
 	req.FixSeed()
 	if req.MaxTokens == nil {
 		sixteen := 16 // OpenAI's default for this endpoint
 		req.MaxTokens = &sixteen
 	}
-	wish := wish{id: newID("cmpl-"), model: model, prompt: prompt, maxTokens: req.MaxTokens, stops: req.Stop}
-	for i := range req.Choices() {
-		p, fault := req.Params(i)
-		if fault != nil {
-			return fault
-		}
-		wish.params = append(wish.params, p)
-	}
-	if wish.params, fault = checkBias(wish.params, model); fault != nil {
+	id := newID("cmpl-")
+	asked, fault := completionWish(id, req, model)
+	if fault != nil {
 		return fault
+	}
+	asked.reword = func(m *Model) (wish, *openai.Error) {
+		if req.Prompt.Tokens != nil {
+			return wish{}, openai.BadRequest("prompt", "unsupported_value", "The prompt is token ids of the model %s; to another model they mean something else.", req.Model)
+		}
+		return completionWish(id, req, m)
 	}
 	reply := &completionReply{req: req, offset: make([]int, req.Choices())}
 	if req.Echo {
 		reply.echo = spoken(req.Prompt, model)
 	}
-	return g.reply(w, r, wish, req.Stream, reply)
+	return g.reply(w, r, asked, &req.Common, reply)
+}
+
+// completionWish puts a request to a model.
+func completionWish(id string, req *openai.CompletionRequest, model *Model) (wish, *openai.Error) {
+	prompt, fault := promptTokens(req.Prompt, model)
+	if fault != nil {
+		return wish{}, fault
+	}
+	out := wish{id: id, model: model, prompt: prompt, maxTokens: req.MaxTokens, stops: req.Stop}
+	for i := range req.Choices() {
+		p, fault := req.Params(i)
+		if fault != nil {
+			return out, fault
+		}
+		out.params = append(out.params, p)
+	}
+	out.params, fault = checkBias(out.params, model)
+	return out, fault
 }
 
 func promptTokens(p openai.Prompt, m *Model) ([]int32, *openai.Error) {

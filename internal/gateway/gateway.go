@@ -56,6 +56,7 @@ type Gateway struct {
 	admission  *admission.Admission
 	runner     *answer.Runner
 	chaos      armory
+	usable     func(*Model) bool // a copy can be asked now
 	metrics    *metrics.Metrics
 	keys       *keys.Ring // nil: none are asked for
 	allowances allowances
@@ -84,6 +85,7 @@ func New(cfg Config) *Gateway {
 	}
 	g := &Gateway{cfg: cfg, log: cfg.Log}
 	g.counts.rescues = map[answer.RescueKind]int64{}
+	g.usable = func(m *Model) bool { return g.missing(m) == "" }
 	g.chaos.allowed = cfg.AllowChaos
 	g.dispatch = dispatch.New(dispatch.Config{
 		Policy: swarm.Policy{ConfirmedOnly: true}, // no stage on a node that does not say that it holds it

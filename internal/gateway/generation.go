@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -19,6 +20,7 @@ type generation struct {
 	id      string
 	created time.Time
 	model   *Model
+	asked   string // the model that was asked for, when model stands in for it
 	prompt  []int32
 	choices []*choice
 	pieces  chan piece
@@ -37,6 +39,11 @@ type wish struct {
 	params    []sampling.Params // one per choice
 	chaos     []answer.Chaos
 	caller    answer.Caller
+
+	// reword is the same wish put to another model, or why that cannot be.
+	reword  func(*Model) (wish, *openai.Error)
+	standIn bool   // another model answers if this one cannot
+	asked   string // the model that was asked for, when this one stands in for it
 }
 
 // begin starts all choices. The context bounds them; close ends them.
@@ -52,13 +59,13 @@ func (g *Gateway) begin(ctx context.Context, w wish) (*generation, error) {
 	request, began := ctx, time.Now()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(request))
 	gen := &generation{
-		id: w.id, created: time.Now(), model: w.model, prompt: w.prompt, pieces: make(chan piece, len(w.params)),
+		id: w.id, created: time.Now(), model: w.model, asked: w.asked, prompt: w.prompt, pieces: make(chan piece, len(w.params)),
 		cancel: cancel, keep: context.AfterFunc(request, cancel),
 	}
 	for i, params := range w.params {
 		a, err := g.runner.Start(ctx, answer.Job{
 			ID: jobID(w.id, i), Model: w.model.Record.ID, Layers: w.model.Record.Spec.Layers,
-			Prompt: w.prompt, MaxTokens: limit, Params: params, Chaos: w.chaos, Caller: w.caller,
+			Prompt: w.prompt, MaxTokens: limit, Params: params, Chaos: w.chaos, StandIn: w.standIn, Caller: w.caller,
 		})
 		if err != nil {
 			gen.close()
@@ -135,6 +142,11 @@ func (gen *generation) settle() {
 	}
 }
 
+// begun says that some choice has a token.
+func (gen *generation) begun() bool {
+	return slices.ContainsFunc(gen.choices, func(c *choice) bool { return c.answer.Load().Generated() > 0 })
+}
+
 // usage counts tokens. It is called when all choices are done.
 func (gen *generation) usage() openai.Usage {
 	u := openai.Usage{PromptTokens: len(gen.prompt)}
@@ -147,7 +159,7 @@ func (gen *generation) usage() openai.Usage {
 
 // hecate is what we add beside usage.
 func (gen *generation) hecate() openai.Hecate {
-	var h openai.Hecate
+	h := openai.Hecate{Degraded: gen.asked}
 	for _, c := range gen.choices {
 		h.Rescues += c.answer.Load().Rescues()
 	}
@@ -167,6 +179,9 @@ func (gen *generation) head(h http.Header) {
 		}
 	}
 	h.Set("X-Hecate-Exactness", exactness)
+	if gen.asked != "" {
+		h.Set(degradedHeader, gen.asked)
+	}
 	if rescues > 0 {
 		h.Set("X-Hecate-Rescues", fmt.Sprint(rescues))
 	}

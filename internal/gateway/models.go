@@ -29,7 +29,7 @@ func (g *Gateway) describe(m *Model) openai.Model {
 	missing := g.missing(m)
 	return openai.Model{
 		ID: m.Record.ID, Object: "model", Created: m.Record.Created.Unix(), OwnedBy: "hecate",
-		Hecate: &openai.ModelDetail{Ready: missing == "", Demo: m.Record.Demo, ContextLength: m.Context(), Missing: missing},
+		Hecate: &openai.ModelDetail{Ready: missing == "", Demo: m.Record.Demo, ContextLength: m.Context(), Missing: missing, FallbackFor: m.Record.Spec.FallbackFor},
 	}
 }
 

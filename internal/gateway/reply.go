@@ -28,31 +28,84 @@ type gathered struct {
 	finish string
 }
 
-// reply generates what was wished and sends it, whole or as a stream.
-func (g *Gateway) reply(w http.ResponseWriter, r *http.Request, wish wish, streamed bool, words wording) error {
+// reply generates what was wished and sends it, whole or as a stream. When the
+// model cannot be served, a declared stand-in is asked.
+func (g *Gateway) reply(w http.ResponseWriter, r *http.Request, wish wish, body *openai.Common, words wording) error {
 	caller, fault := callerOf(r)
+	if fault != nil {
+		return fault
+	}
+	willing, fault := fallsBack(r, body)
 	if fault != nil {
 		return fault
 	}
 	wish.caller, wish.caller.Request, wish.caller.Choices = caller, wish.id, len(wish.params)
 	wish.chaos = g.chaos.take(wish.model.Record.ID)
-	gen, err := g.begin(r.Context(), wish)
+	wish.standIn = willing && wish.transferable() && g.hasStandIn(wish.model)
+	d := &delivery{gateway: g, w: w, r: r, words: words, tale: newTale(w, r, &wish)}
+	if body.Stream {
+		d.stream = newStream(w)
+	}
+	defer d.tale.tell(g.log) // also when a broken stream unwinds from here
+	err := d.deliver(wish)
+	if err != nil && wish.standIn && unserved(err) && !d.begun {
+		err = d.standIn(wish, err)
+	}
+	d.tale.end(r, err)
+	if err != nil && d.started() {
+		g.breakStream(r, d.stream, err)
+	}
+	return err
+}
+
+// delivery is the way of one request's answer to its client.
+type delivery struct {
+	gateway *Gateway
+	w       http.ResponseWriter
+	r       *http.Request
+	words   wording
+	stream  *stream // nil: the answer is sent as a whole
+	tale    *tale
+	begun   bool // a token was computed: no other model may go on
+}
+
+// started says that something was written, if only a sign of life.
+func (d *delivery) started() bool { return d.stream != nil && d.stream.started }
+
+// deliver fulfils one wish. After an error nothing runs any more.
+func (d *delivery) deliver(wish wish) error {
+	gen, err := d.gateway.begin(d.r.Context(), wish)
 	if err != nil {
 		return err
 	}
-	if streamed {
-		err = g.replyStream(w, r, gen, words)
+	d.tale.follow(gen)
+	if d.stream != nil {
+		err = replyStream(d.r, d.stream, gen, d.words)
 	} else {
-		err = replyWhole(w, r, gen, words)
+		err = replyWhole(d.w, d.r, gen, d.words)
 	}
 	if err != nil {
 		gen.close()
+		d.begun = gen.begun()
 		return err
 	}
 	// The client has all it asked for and must not wait for the nodes to settle.
 	gen.keep()
-	g.settling.Go(gen.settle)
+	d.gateway.settling.Go(gen.settle)
 	return nil
+}
+
+// standIn asks the declared stand-ins of a model, one after the other. When none
+// can answer, the model's own error is what the client is told.
+func (d *delivery) standIn(asked wish, because error) error {
+	for _, other := range d.gateway.standIns(asked) {
+		d.gateway.degraded(other, because)
+		err := d.deliver(other)
+		if err == nil || d.begun || d.r.Context().Err() != nil {
+			return err
+		}
+	}
+	return because
 }
 
 func replyWhole(w http.ResponseWriter, r *http.Request, gen *generation, words wording) error {
@@ -75,10 +128,9 @@ func replyWhole(w http.ResponseWriter, r *http.Request, gen *generation, words w
 	return json.NewEncoder(w).Encode(words.whole(gen, parts))
 }
 
-// replyStream sends pieces as they come. It returns an error only while nothing
-// was sent; afterwards the stream itself carries it and is aborted.
-func (g *Gateway) replyStream(w http.ResponseWriter, r *http.Request, gen *generation, words wording) error {
-	s := newStream(w, gen.head)
+// replyStream sends pieces as they come.
+func replyStream(r *http.Request, s *stream, gen *generation, words wording) error {
+	s.head = gen.head
 	spoke := make([]bool, len(gen.choices))
 	alive := time.NewTimer(headBound)
 	defer alive.Stop()
@@ -93,7 +145,7 @@ func (g *Gateway) replyStream(w http.ResponseWriter, r *http.Request, gen *gener
 			alive.Reset(keepAlive)
 		case p := <-gen.pieces:
 			if p.err != nil {
-				return g.breakStream(r, s, gen, p.err)
+				return p.err
 			}
 			if p.finish != "" {
 				open--
@@ -109,7 +161,7 @@ func (g *Gateway) replyStream(w http.ResponseWriter, r *http.Request, gen *gener
 			return err
 		}
 	}
-	s.done(gen.hecate().Rescues)
+	s.done(gen.hecate().Rescues, gen.asked)
 	return nil
 }
 
@@ -138,15 +190,17 @@ func sendPiece(s *stream, gen *generation, words wording, p piece, spoke *bool, 
 	return nil
 }
 
-// breakStream ends a stream whose answer is lost.
-func (g *Gateway) breakStream(r *http.Request, s *stream, gen *generation, err error) error {
-	if !s.started || gone(r.Context(), err) {
-		return err
+// breakStream ends a stream whose answer is lost, unless nobody listens any more.
+func (g *Gateway) breakStream(r *http.Request, s *stream, err error) {
+	if gone(r.Context(), err) {
+		return
+	}
+	if errors.Is(err, errDeaf) {
+		g.counts.left.Add(1)
+		panic(http.ErrAbortHandler)
 	}
 	g.log.Error("stream broken", "because", err)
-	gen.close() // fail does not return
-	s.fail(faultOf(err))
-	return nil
+	s.fail(faultOf(err)) // does not return
 }
 
 // readBody reads a request's body within the limit.

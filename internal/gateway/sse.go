@@ -2,6 +2,8 @@ package gateway
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -24,13 +26,13 @@ const writePatience = 30 * time.Second
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
-	head    func(http.Header)
+	head    func(http.Header) // of the answer that is sent
 	started bool
 	buf     []byte
 }
 
-func newStream(w http.ResponseWriter, head func(http.Header)) *stream {
-	return &stream{w: w, control: http.NewResponseController(w), head: head}
+func newStream(w http.ResponseWriter) *stream {
+	return &stream{w: w, control: http.NewResponseController(w)}
 }
 
 // start writes status and headers, once.
@@ -43,7 +45,7 @@ func (s *stream) start() {
 	h.Set("Content-Type", "text/event-stream")
 	h.Set("Cache-Control", "no-cache, no-transform")
 	h.Set("X-Accel-Buffering", "no")
-	h.Set("Trailer", "X-Hecate-Rescues") // failures may come after the headers
+	h.Set("Trailer", "X-Hecate-Rescues, "+degradedHeader) // failures may come after the headers
 	s.head(h)
 	s.w.WriteHeader(http.StatusOK)
 }
@@ -67,10 +69,16 @@ func (s *stream) raw(data []byte) error {
 func (s *stream) write(b []byte) error {
 	_ = s.control.SetWriteDeadline(time.Now().Add(writePatience)) // not every writer can
 	if _, err := s.w.Write(b); err != nil {
-		return err
+		return fmt.Errorf("%w: %w", errDeaf, err)
 	}
-	return s.control.Flush()
+	if err := s.control.Flush(); err != nil {
+		return fmt.Errorf("%w: %w", errDeaf, err)
+	}
+	return nil
 }
+
+// errDeaf: the client takes nothing any more.
+var errDeaf = errors.New("the client takes nothing of its answer")
 
 // comment shows that the connection lives.
 func (s *stream) comment() error {
@@ -89,8 +97,12 @@ func (s *stream) fail(e *openai.Error) {
 	panic(http.ErrAbortHandler)
 }
 
-// done ends a whole stream, and tells how many failures it survived.
-func (s *stream) done(rescues int) {
+// done ends a whole stream, and tells how many failures it survived, and who
+// answered if it was another model.
+func (s *stream) done(rescues int, asked string) {
 	s.w.Header().Set("X-Hecate-Rescues", strconv.Itoa(rescues))
+	if asked != "" {
+		s.w.Header().Set(degradedHeader, asked)
+	}
 	_ = s.raw([]byte("[DONE]"))
 }

@@ -51,7 +51,8 @@ func TestAStuckClientIsLeft(t *testing.T) {
 		l := newPipes()
 		ended := make(chan time.Duration, 2)
 		srv := &http.Server{Handler: &guard{next: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			s := newStream(w, func(http.Header) {})
+			s := newStream(w)
+			s.head = func(http.Header) {}
 			began := time.Now()
 			var err error
 			for i := 0; i < 100 && err == nil; i++ {
@@ -61,7 +62,7 @@ func TestAStuckClientIsLeft(t *testing.T) {
 				ended <- time.Since(began)
 				return
 			}
-			s.done(0)
+			s.done(0, "")
 		})}}
 		go func() { _ = srv.Serve(l) }()
 		ask := func(c net.Conn) {

@@ -177,6 +177,7 @@ func (g *Gateway) answers() report.Answers {
 	a.QueueWait = report.Histogram{Bounds: q.Wait.Bounds, Counts: q.Wait.Counts, Sum: q.Wait.Sum.Seconds()}
 	g.counts.mu.Lock()
 	defer g.counts.mu.Unlock()
+	a.Degraded = g.counts.degraded
 	for k, n := range g.counts.rescues {
 		a.Rescues[string(k)] = n
 	}
@@ -184,7 +185,7 @@ func (g *Gateway) answers() report.Answers {
 }
 
 func (g *Gateway) nodeReport(m *control.Member, doc *control.PlanDocument) report.Node {
-	n := report.Node{ID: m.ID, Alive: m.Status.Living(), Fragments: []swarm.Fragment{}}
+	n := report.Node{ID: m.ID, Alive: m.Status.Living(), Reverse: g.reach.reversed(m.ID), Fragments: []swarm.Fragment{}}
 	if r := m.Record; r != nil {
 		n.Desired, n.Exactness, n.MemoryBudget = string(r.Desired), r.Exactness, r.Profile.MemoryBytes
 		if host, err := os.Hostname(); err == nil && host == r.Host && n.Alive {
@@ -220,7 +221,7 @@ func known(r swarm.Reading) *float64 {
 
 func (g *Gateway) modelReport(m *Model, doc *control.PlanDocument, view *control.View, st *report.Status) report.Model {
 	r := report.Model{
-		ID: m.Record.ID, Demo: m.Record.Demo, Missing: g.missing(m), Layers: m.Record.Spec.Layers,
+		ID: m.Record.ID, Demo: m.Record.Demo, FallbackFor: m.Record.Spec.FallbackFor, Missing: g.missing(m), Layers: m.Record.Spec.Layers,
 		ContextLength: m.Context(), Bytes: m.Record.Size, Created: m.Record.Created.Unix(), Pipelines: []report.Pipeline{},
 	}
 	r.Ready = r.Missing == ""

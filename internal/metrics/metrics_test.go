@@ -57,7 +57,7 @@ func TestTheSwarmIsExported(t *testing.T) {
 		State: "degraded", Generation: 7,
 		Nodes:   []report.Node{{ID: "mini", Alive: true, Load: &load, TokensComputed: 42, MemoryBudget: 100}, {ID: "desk"}},
 		Models:  []report.Model{{ID: "m", Ready: true, Pipelines: []report.Pipeline{{Live: true}, {}}}},
-		Answers: report.Answers{Running: 2, Lost: 1, Rescues: map[string]int64{"splice": 3}},
+		Answers: report.Answers{Running: 2, Lost: 1, Degraded: 4, Rescues: map[string]int64{"splice": 3}},
 	}
 	snap := pool.Snapshot{
 		Groups:  []pool.GroupSnapshot{{Group: "mini", Family: pool.IP4, Contours: map[string]uint64{"active": 3}, FloorTarget: 3}},
@@ -78,6 +78,7 @@ func TestTheSwarmIsExported(t *testing.T) {
 		`hecate_model_copies{model="m"} 2`,
 		`hecate_model_copies_live{model="m"} 1`,
 		`hecate_answers_lost_total 1`,
+		`hecate_answers_degraded_total 4`,
 		`hecate_rescues_total{kind="splice"} 3`,
 		`hecate_pool_writers{contour="active",family="ip4",group="mini"} 3`,
 		`hecate_pool_queue_bytes{group="mini"} 15`,

@@ -29,6 +29,7 @@ func (c *swarmCollector) Collect(ch chan<- prometheus.Metric) {
 	out.counter("hecate_answers_finished_total", "Requests answered to the end.", float64(a.Finished))
 	out.counter("hecate_answers_left_total", "Requests whose client left.", float64(a.Left))
 	out.counter("hecate_answers_lost_total", "Answers that could not go on.", float64(a.Lost))
+	out.counter("hecate_answers_degraded_total", "Requests that were put to a fallback model.", float64(a.Degraded))
 	for reason, n := range a.Refused {
 		out.counter("hecate_answers_refused_total", "Requests that got no room, by why.", float64(n), "reason", reason)
 	}

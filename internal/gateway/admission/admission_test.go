@@ -714,3 +714,41 @@ func checkCounts(t *testing.T, a *Admission, want int64) {
 		t.Errorf("%d outcomes and %d waits of %d requests: %+v", sum, waits, want, s)
 	}
 }
+
+// Who could be answered by another model does not wait for a return that others
+// have waited for in vain; who asks after a long silence does, once.
+func TestAStandInIsNotKeptWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(t, 1, 100)
+		a := New(f, Limits{})
+		ask := func(standIn bool) *client {
+			c := &client{need: need("k", 10)}
+			c.need.StandIn = standIn
+			c.run(t.Context(), a)
+			return c
+		}
+		f.setDead(true)
+		for i, step := range []struct {
+			standIn bool
+			after   time.Duration // the one before
+			wait    time.Duration
+		}{
+			{true, 0, 3 * time.Second},                          // the first one waits
+			{true, 0, 0},                                        // the next ones do not
+			{true, 30 * time.Second, 0},                         // nor while somebody asks now and then
+			{false, 0, 3 * time.Second},                         // who has no other model waits
+			{true, outageMemory + time.Second, 3 * time.Second}, // this may be another outage
+		} {
+			time.Sleep(step.after)
+			c := ask(step.standIn)
+			if c.reason != NotReady || c.waited != step.wait {
+				t.Errorf("request %d: %v after %s, want not_ready after %s", i, c.err, c.waited, step.wait)
+			}
+		}
+		f.setDead(false)
+		if c := ask(true); c.err != nil {
+			t.Errorf("the model is back, but: %v", c.err)
+		}
+		settled(t, a, f)
+	})
+}

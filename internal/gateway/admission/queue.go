@@ -50,6 +50,7 @@ type queue struct {
 	pace    pace
 
 	outage time.Time // since when requests have lacked nodes; zero: the last one did not
+	lacked time.Time // when the last one did
 }
 
 // A lack is what a request waits for.
@@ -90,10 +91,16 @@ func (q *queue) mark(w *waiter, l lack, because error, now time.Time) {
 	switch {
 	case l == room:
 		q.outage = time.Time{}
-	case q.outage.IsZero():
+		return
+	case q.outage.IsZero(), now.Sub(q.lacked) > outageMemory:
 		q.outage = now
 	}
+	q.lacked = now
 }
+
+// outageMemory is how long nobody may have asked for two lacks of nodes to be the
+// same outage.
+const outageMemory = time.Minute
 
 func compareWaiters(a, b *waiter) int {
 	return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(b.flow.priority, a.flow.priority), cmp.Compare(a.seq, b.seq))
@@ -221,7 +228,11 @@ func (q *queue) ends(w *waiter, l Limits) time.Time {
 	if w.unready.IsZero() {
 		return w.deadline
 	}
-	if t := w.unready.Add(l.NotReady); t.Before(w.deadline) {
+	since := w.unready
+	if w.need.StandIn && q.outage.Before(since) {
+		since = q.outage // others have waited for the model's return already
+	}
+	if t := since.Add(l.NotReady); t.Before(w.deadline) {
 		return t
 	}
 	return w.deadline

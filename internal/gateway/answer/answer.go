@@ -28,6 +28,7 @@ type Answer struct {
 	ctx    context.Context // ends with it, or when the answer is closed
 	cancel context.CancelFunc
 	waits  waits
+	waited time.Duration // for the first route
 
 	grant    Grant
 	links    []*link // by stage of the route; nil: to be opened
@@ -54,11 +55,13 @@ func (r *Runner) Start(ctx context.Context, job Job) (*Answer, error) {
 	if err := r.Poison.check(job); err != nil {
 		return nil, err
 	}
+	asked := time.Now()
 	grant, err := r.Router.Choose(ctx, needOf(job))
 	if err != nil {
 		return nil, err
 	}
 	a := r.answer(ctx, job, grant)
+	a.waited = time.Since(asked)
 	if err := a.insist(func() error { return a.connect(false) }); err != nil {
 		a.Close()
 		return nil, err
@@ -67,7 +70,7 @@ func (r *Runner) Start(ctx context.Context, job Job) (*Answer, error) {
 }
 
 func needOf(j Job) Need {
-	return Need{Job: j.ID, Model: j.Model, Layers: j.Layers, PromptTokens: len(j.Prompt), OutputTokens: j.MaxTokens, Caller: j.Caller}
+	return Need{Job: j.ID, Model: j.Model, Layers: j.Layers, PromptTokens: len(j.Prompt), OutputTokens: j.MaxTokens, StandIn: j.StandIn, Caller: j.Caller}
 }
 
 // answer makes an answer that follows a grant; its stages are not open yet.
@@ -149,16 +152,16 @@ func (a *Answer) Close() {
 // facts are what the world may know of an answer; each is replaced as a whole.
 type facts struct {
 	route   swarm.Route
-	rescues int
+	rescued []Event // failures survived, in order
 }
 
-func (a *Answer) publish() { a.facts.Store(&facts{a.grant.Route, a.story.rescues}) }
+func (a *Answer) publish() { a.facts.Store(&facts{a.grant.Route, a.story.rescued}) }
 
 // Route is the route as it is now; after a rescue it is another one.
 func (a *Answer) Route() swarm.Route { return a.facts.Load().route }
 
 // Rescues counts how often a failure was survived so far.
-func (a *Answer) Rescues() int { return a.facts.Load().rescues }
+func (a *Answer) Rescues() int { return len(a.facts.Load().rescued) }
 
 // Exact says whether all stages, past and present, were of one exactness class:
 // then the text is what it would have been without any failure.

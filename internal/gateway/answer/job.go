@@ -20,6 +20,7 @@ type Job struct {
 	MaxTokens int     // generated tokens to reserve room for, at least 1
 	Params    sampling.Params
 	Chaos     []Chaos // failures to inject, none in normal life
+	StandIn   bool    // another model answers if this one cannot: nothing is lost by not beginning
 
 	Caller
 }
@@ -49,6 +50,7 @@ type Need struct {
 	Layers       int
 	PromptTokens int
 	OutputTokens int
+	StandIn      bool // another model answers if this one cannot be served
 
 	Caller
 }

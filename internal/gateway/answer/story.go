@@ -9,8 +9,8 @@ import (
 // story is what befell one answer: the counters that the client is told and the
 // lines that the log tells.
 type story struct {
-	rescues  int // failures survived: a token came after them
-	attempts int // rescues tried
+	rescued  []Event // failures survived: a token came after each; only ever appended to
+	attempts int     // rescues tried
 
 	open     bool      // a failure was noticed and no token has come since
 	since    time.Time // when the token that was interrupted was asked for
@@ -45,9 +45,9 @@ func (s *story) resumed(a *Answer) {
 		return
 	}
 	s.open = false
-	s.rescues++
-	a.publish()
 	e := Event{Job: a.job.ID, Kind: "rescued", Rescue: s.kind, Node: s.node, Position: s.position, Gap: time.Since(s.since), Err: s.err}
+	s.rescued = append(s.rescued, e)
+	a.publish()
 	a.tell(e)
 	if a.run.Log != nil {
 		a.run.Log.Info("answer rescued", "job", e.Job, "by", string(e.Rescue), "failed", e.Node, "position", e.Position, "gap", e.Gap, slog.Any("because", e.Err))
@@ -55,8 +55,8 @@ func (s *story) resumed(a *Answer) {
 }
 
 func (s *story) lost(a *Answer, err error) {
-	if a.ctx.Err() != nil || errors.Is(err, ErrRefused) {
-		return // nobody waits for it, or nothing of it ever was
+	if a.ctx.Err() != nil || errors.Is(err, ErrRefused) || a.job.StandIn && a.Generated() == 0 {
+		return // nobody waits for it, nothing of it ever was, or another model answers
 	}
 	a.tell(Event{Job: a.job.ID, Kind: "lost", Rescue: s.kind, Node: s.node, Position: len(a.tokens), Err: err})
 	if a.run.Log != nil {

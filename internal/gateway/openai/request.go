@@ -38,6 +38,19 @@ type Common struct {
 	RepetitionPenalty float64            `json:"repetition_penalty"`
 	LogitBias         map[string]float32 `json:"logit_bias"`
 	User              string             `json:"user"`
+	Hecate            *Options           `json:"hecate"`
+}
+
+// Options are what can be asked of this gateway in particular.
+type Options struct {
+	// Fallback false refuses an answer by another model.
+	Fallback *bool `json:"fallback"`
+}
+
+// FallsBack says whether the client takes an answer of the declared fallback
+// model when the model it asked for cannot be served: unless it said no.
+func (c *Common) FallsBack() bool {
+	return c.Hecate == nil || c.Hecate.Fallback == nil || *c.Hecate.Fallback
 }
 
 // StreamOptions adjusts a stream.

@@ -11,6 +11,8 @@ type Usage struct {
 type Hecate struct {
 	Rescues int    `json:"rescues"`         // failures survived in this answer
 	Route   string `json:"route,omitempty"` // as in X-Hecate-Route, as it was at the end
+	// Degraded names the model that was asked for, when another one answered.
+	Degraded string `json:"degraded,omitempty"`
 }
 
 // ChatCompletion is a whole answer.
@@ -125,6 +127,7 @@ type ModelDetail struct {
 	Demo          bool   `json:"demo,omitempty"` // a toy: for showing, not for use
 	ContextLength int    `json:"context_length"` // tokens, prompt and answer together
 	Missing       string `json:"missing,omitempty"`
+	FallbackFor   string `json:"fallback_for,omitempty"` // stands in, labelled, for that model
 }
 
 // ModelList is the body of GET /v1/models.

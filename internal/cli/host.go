@@ -97,6 +97,7 @@ func (h *host) openData(context.Context) (err error) {
 	cfg := pool.Config{
 		NodeID: h.cfg.name, SwarmID: h.plane.Swarm(),
 		TLS: creds.Both(identity.RoleNode), Identify: identity.PeerName,
+		Observe: gateway.Bereaved(h.plane.Membership().ReportReset),
 	}
 	if h.cfg.allowChaos {
 		h.links = chaos.NewLinks(h.nodeAt)

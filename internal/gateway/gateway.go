@@ -41,7 +41,7 @@ type Config struct {
 	Membership *control.Membership
 	Pool       *pool.Pool
 	Bus        control.Bus
-	Reverse    func() []string // where nodes connect that cannot be reached; nil: nowhere
+	Reverse    func() []string                            // where nodes connect that cannot be reached; nil: nowhere
 	Files      func(*control.ModelRecord) (string, error) // where a model's GGUF is on this machine
 	Log        *slog.Logger
 }

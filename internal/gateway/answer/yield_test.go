@@ -16,7 +16,9 @@ func TestAnAnswerMakesWay(t *testing.T) {
 		f := threeStages()
 		r := f.runner(Limits{})
 		given := false
-		r.Yields = func(node, _ string, l swarm.LayerRange) bool { return given && node == "b" && l.Overlaps(swarm.Layers(4, 7)) }
+		r.Yields = func(node, _ string, l swarm.LayerRange) bool {
+			return given && node == "b" && l.Overlaps(swarm.Layers(4, 7))
+		}
 		out, a, err := generate(t, r, j, func(i int) { given = given || i == at })
 		if err != nil || !slices.Equal(out, want) {
 			t.Fatalf("given up before token %d: %v, %v, want %v", at, out, err, want)

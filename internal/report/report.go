@@ -26,6 +26,7 @@ type Node struct {
 	PID            int               `json:"pid,omitempty"` // when it runs on the gateway's machine
 	Alive          bool              `json:"alive"`
 	Desired        string            `json:"desired"`
+	Reverse        bool              `json:"reverse,omitempty"` // it cannot be reached, and connects to the gateway
 	LatencyMS      *float64          `json:"latency_ms"` // moving average per decode step; null: unmeasured
 	Load           *float64          `json:"load"`       // 1 is fully loaded
 	Score          *float64          `json:"score"`
@@ -46,6 +47,7 @@ type Model struct {
 	ID            string     `json:"id"`
 	Ready         bool       `json:"ready"`
 	Demo          bool       `json:"demo,omitempty"`
+	FallbackFor   string     `json:"fallback_for,omitempty"` // stands in, labelled, for that model
 	Missing       string     `json:"missing,omitempty"` // what readiness waits for
 	Layers        int        `json:"layers"`
 	ContextLength int        `json:"context_length"` // tokens, prompt and answer together
@@ -68,6 +70,7 @@ type Answers struct {
 	Finished int64            `json:"finished"`
 	Left     int64            `json:"left"` // by their clients
 	Lost     int64            `json:"lost"`
+	Degraded int64            `json:"degraded"` // requests that were put to a fallback model
 	Rescues  map[string]int64 `json:"rescues"` // by kind
 	// Refused counts by reason: queue_full, wait_too_long, no_room, not_ready, too_large.
 	Refused   map[string]int64 `json:"refused"`

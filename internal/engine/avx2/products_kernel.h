@@ -90,6 +90,8 @@ ALWAYS void NAME(tile)(int type, const int wide, const char *group, int64_t bloc
 		total[c] = _mm256_setzero_ps();
 	for (int64_t l = 0; l < blocks; l++) {
 		__m256i sum[most_wide];
+		for (int64_t i = 0; i < pieces; i += 64)
+			__builtin_prefetch(w + l * pieces + i + ahead);
 		NAME(sums)(type, wide, w + l * pieces, t.q + l * wide * in_block, t.correction + l * wide, sum);
 		const __m256 scale = _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(group + l * lanes * 2)));
 		#pragma GCC unroll 8

@@ -32,6 +32,7 @@ enum {
 	lanes = 8, // weight rows side by side
 	most_wide = 8, // activation rows side by side
 	per_activation_block = in_block + 4 + 4,
+	ahead = 1024, // bytes of weights that are asked for beforehand; hardware stops at the ends of pages
 	cache = 512 << 10 // bytes of activations that stay near while weights pass
 };
 

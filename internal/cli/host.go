@@ -18,6 +18,7 @@ import (
 	"hecate/internal/control/plane"
 	"hecate/internal/gateway"
 	"hecate/internal/gateway/answer"
+	"hecate/internal/weights"
 	"hecate/pool"
 	"hecate/swarm"
 )
@@ -34,6 +35,7 @@ type hostConfig struct {
 	rescueTime time.Duration // 0: the default
 	planner    swarm.Planner
 	firstNodes int   // the first plan waits for so many
+	sendRate   int64 // bytes per second of weights to nodes; 0: no bound
 	memory     int64 // bytes for boundary states over all answers; 0: the gateway's default
 	log        *slog.Logger
 }
@@ -51,6 +53,8 @@ type membersConfig struct {
 type host struct {
 	cfg     hostConfig
 	plane   *plane.Gateway
+	store   *weights.Store
+	weights *weights.Server
 	links   *chaos.Links // ways to the nodes that can be made to fail; nil: nobody may
 	pool    *pool.Pool
 	reverse net.Listener // for nodes that cannot be dialled
@@ -71,10 +75,14 @@ func openHost(ctx context.Context, cfg hostConfig) (*host, error) {
 }
 
 func (h *host) openPlane(ctx context.Context) (err error) {
+	if h.store, err = modelStore(h.cfg.dir); err != nil {
+		return err
+	}
 	h.plane, err = plane.StartGateway(ctx, plane.GatewayConfig{
 		Dir: string(h.cfg.dir), Name: h.cfg.name, Planner: h.cfg.planner.Plan,
 		Patience: control.Patience{FirstNodes: h.cfg.firstNodes}, Log: h.cfg.log,
 		Join: h.cfg.members.join, Bus: h.cfg.members.bus, Advertise: h.cfg.members.advertise, External: h.cfg.members.external,
+		Weights: h.serveWeights,
 	})
 	if errors.Is(err, plane.ErrFolderInUse) {
 		return fmt.Errorf("%w: stop the other hecate, or choose another folder with --data", err)

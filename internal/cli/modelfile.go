@@ -3,10 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -22,6 +19,7 @@ import (
 	"hecate/internal/engine/arch"
 	"hecate/internal/engine/gguf"
 	"hecate/internal/tokens"
+	"hecate/internal/weights"
 	"hecate/swarm"
 )
 
@@ -31,28 +29,38 @@ const parallelAnswers = 8
 // maxCells bounds that for models with a long context.
 const maxCells = 16384
 
-// describeModel reads a GGUF file into a catalogue record.
-func describeModel(path, id string) (*control.ModelRecord, error) {
+// describeModel takes a GGUF file into the gateway's store and makes a catalogue
+// record of it. progress, which may be nil, is told the bytes read.
+func describeModel(ctx context.Context, dir dataDir, path, id string, progress func(done, total int64)) (*control.ModelRecord, error) {
 	info, err := inspectRunnable(path)
 	if err != nil {
 		return nil, err
 	}
-	hash, size, err := hashFile(path)
+	if info.Context == 0 {
+		return nil, fmt.Errorf("%s does not say its context length (%s.context_length)", path, info.Architecture)
+	}
+	store, err := modelStore(dir)
 	if err != nil {
 		return nil, err
 	}
-	full, err := filepath.Abs(path)
+	c, err := store.Add(ctx, path, progress)
 	if err != nil {
 		return nil, err
 	}
 	rec := &control.ModelRecord{
-		ID: id, Hash: hash, Size: size, Source: full, Spec: specOf(id, info),
+		ID: id, Hash: c.Hash, Size: c.Size, Source: store.Path(c.Hash), Pieces: c.Pieces, Spec: specOf(id, info),
 		ContextLength: info.Context, Architecture: info.Architecture, Quantisation: quantisation(info), Created: time.Now().Truncate(time.Second),
 	}
-	if rec.ContextLength == 0 {
-		return nil, fmt.Errorf("%s does not say its context length (%s.context_length)", path, info.Architecture)
-	}
 	return rec, rec.Validate()
+}
+
+// modelStore is the gateway's store of models.
+func modelStore(dir dataDir) (*weights.Store, error) {
+	full, err := filepath.Abs(dir.file("weights"))
+	if err != nil {
+		return nil, err
+	}
+	return weights.OpenStore(full)
 }
 
 // inspectRunnable reads a GGUF file's header and refuses what no node could
@@ -102,20 +110,6 @@ func quantisation(info gguf.ModelInfo) string {
 	return best
 }
 
-func hashFile(path string) (string, int64, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", 0, err
-	}
-	defer f.Close()
-	h := sha256.New()
-	n, err := io.Copy(h, f)
-	if err != nil {
-		return "", 0, fmt.Errorf("read %s: %w", path, err)
-	}
-	return hex.EncodeToString(h.Sum(nil)), n, nil
-}
-
 // modelID makes a model's name from its file's.
 func modelID(path string) (string, error) {
 	id := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
@@ -126,12 +120,12 @@ func modelID(path string) (string, error) {
 }
 
 // demoRecord describes the embedded model, unpacked into the data folder.
-func demoRecord(dir dataDir) (*control.ModelRecord, error) {
+func demoRecord(ctx context.Context, dir dataDir) (*control.ModelRecord, error) {
 	path, err := unpackDemo(dir)
 	if err != nil {
 		return nil, err
 	}
-	rec, err := describeModel(path, demomodel.Name)
+	rec, err := describeModel(ctx, dir, path, demomodel.Name, nil)
 	if err != nil {
 		return nil, fmt.Errorf("the embedded demo model: %w", err)
 	}

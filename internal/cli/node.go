@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"path/filepath"
+	"time"
 
 	"hecate/internal/node"
 	"hecate/swarm"
@@ -35,15 +36,19 @@ type nodeCmd struct {
 }
 
 type nodeRunCmd struct {
-	Join       string    `help:"Join token, needed the first time." placeholder:"TOKEN"`
-	Gateway    []string  `help:"More gateway addresses to try, host:port." placeholder:"ADDR"`
-	Name       string    `help:"Id in the swarm; the host's name when absent." placeholder:"ID"`
-	Memory     bytesFlag `help:"What weights and KV cache may take; the larger part of the free memory when absent." placeholder:"SIZE"`
-	Threads    int       `help:"Threads that compute." default:"1"`
-	Listen     string    `help:"Address of the data plane." default:":0"`
-	Data       string    `help:"Data folder." default:"${nodedata}" type:"path"`
-	AllowChaos bool      `help:"Let gateways make this process fail, to rehearse failures."`
-	Leash      bool      `help:"End when standard input does." hidden:""`
+	Join          string        `help:"Join token, needed the first time." placeholder:"TOKEN"`
+	Gateway       []string      `help:"More gateway addresses to try, host:port." placeholder:"ADDR"`
+	Name          string        `help:"Id in the swarm; the host's name when absent." placeholder:"ID"`
+	Memory        bytesFlag     `help:"What weights and KV cache may take; the larger part of the free memory when absent." placeholder:"SIZE"`
+	Threads       int           `help:"Threads that compute." default:"1"`
+	Listen        string        `help:"Address of the data plane." default:":0"`
+	Data          string        `help:"Data folder." default:"${nodedata}" type:"path"`
+	FetchRate     bytesFlag     `help:"Bytes per second that weights may take, coming in and going to neighbours each; unbounded when absent." placeholder:"SIZE"`
+	WeightsListen string        `help:"Address where neighbours fetch weights; the host of --listen and a free port when absent." placeholder:"ADDR"`
+	KeepWeights   time.Duration `help:"How long weights stay on disk after the plan stopped giving them to this node." default:"1h"`
+	SharedStore   string        `help:"The gateway's store of models, on this machine: weights are read there instead of fetched." hidden:"" type:"path" placeholder:"DIR"`
+	AllowChaos    bool          `help:"Let gateways make this process fail, to rehearse failures."`
+	Leash         bool          `help:"End when standard input does." hidden:""`
 }
 
 // Run works until it is told to stop.
@@ -69,6 +74,7 @@ func (n *nodeRunCmd) Run(ctx context.Context, c console) error {
 	err := node.Run(ctx, node.Config{
 		Data: filepath.Clean(n.Data), Name: n.Name, Token: n.Join, Gateways: n.Gateway, Listen: n.Listen,
 		Memory: int64(n.Memory), Threads: n.Threads, AllowChaos: n.AllowChaos, Log: log,
+		FetchRate: int64(n.FetchRate), WeightsListen: n.WeightsListen, KeepWeights: n.KeepWeights, SharedStore: n.SharedStore,
 	})
 	if errors.Is(err, context.Canceled) {
 		return nil

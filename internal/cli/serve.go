@@ -29,6 +29,7 @@ type serveCmd struct {
 	TokenUses  int           `help:"How many machines the printed join token lets in; 0 prints none." default:"16"`
 	TokenLife  time.Duration `help:"How long the printed join token is good." default:"24h"`
 	RescueTime time.Duration `help:"How long an answer that lost its last path waits for a node to return." default:"20s"`
+	SendRate   bytesFlag     `help:"Bytes per second that weights on their way to nodes may take; unbounded when absent." placeholder:"SIZE"`
 	AllowChaos bool          `help:"Let hecate chaos make nodes fail, to rehearse failures."`
 	JSON       bool          `help:"Print events as JSON lines."`
 	Verbose    bool          `help:"Show the log." short:"v"`
@@ -113,7 +114,7 @@ func (s *serveCmd) serve(ctx context.Context, h *host, say *announcer) error {
 func (s *serveCmd) config() (hostConfig, error) {
 	cfg := hostConfig{
 		dir: dataDir(s.Data), name: s.Name, listen: s.Listen, allowHosts: s.AllowHost, allowChaos: s.AllowChaos, requireKey: s.RequireKey,
-		rescueTime: s.RescueTime, planner: swarm.Planner{Copies: s.Copies}, log: slog.New(slog.DiscardHandler),
+		rescueTime: s.RescueTime, sendRate: int64(s.SendRate), planner: swarm.Planner{Copies: s.Copies}, log: slog.New(slog.DiscardHandler),
 	}
 	host, _, err := net.SplitHostPort(s.Listen)
 	if err != nil {
@@ -196,9 +197,9 @@ func (s *serveCmd) stock(ctx context.Context, h *host) error {
 	}
 	if s.Model == "" {
 		if len(have) > 0 {
-			return nil
+			return h.restock(ctx, have)
 		}
-		rec, err := demoRecord(h.cfg.dir)
+		rec, err := demoRecord(ctx, h.cfg.dir)
 		if err != nil {
 			return err
 		}
@@ -208,7 +209,7 @@ func (s *serveCmd) stock(ctx context.Context, h *host) error {
 	if err != nil {
 		return &UsageError{err}
 	}
-	rec, err := describeModel(s.Model, id)
+	rec, err := describeModel(ctx, h.cfg.dir, s.Model, id, nil)
 	if err != nil {
 		return &UsageError{err}
 	}

@@ -56,7 +56,7 @@ func (u *upCmd) Run(ctx context.Context, c console) error {
 	}
 	dir := dataDir(u.Data)
 	say := &announcer{c: c, json: u.JSON}
-	rec, err := u.record(dir)
+	rec, err := u.record(ctx, dir)
 	if err != nil {
 		return err
 	}
@@ -72,15 +72,15 @@ func (u *upCmd) Run(ctx context.Context, c console) error {
 }
 
 // record describes the model to serve.
-func (u *upCmd) record(dir dataDir) (*control.ModelRecord, error) {
+func (u *upCmd) record(ctx context.Context, dir dataDir) (*control.ModelRecord, error) {
 	if u.Model == "" {
-		return demoRecord(dir)
+		return demoRecord(ctx, dir)
 	}
 	id, err := modelID(u.Model)
 	if err != nil {
 		return nil, &UsageError{err}
 	}
-	rec, err := describeModel(u.Model, id)
+	rec, err := describeModel(ctx, dir, u.Model, id, nil)
 	if err != nil {
 		return nil, &UsageError{err}
 	}
@@ -146,7 +146,7 @@ func (u *upCmd) start(ctx context.Context, dir dataDir, rec *control.ModelRecord
 // child is one worker of ours.
 func (u *upCmd) child(dir dataDir, name, token string, say *announcer, log *slog.Logger, out *lineWriter) *child {
 	args := []string{"node", "run", "--leash", "--name", name, "--data", dir.file("nodes", name), "--listen", "127.0.0.1:0",
-		"--memory", fmt.Sprint(int64(u.NodeMemory)), "--threads", fmt.Sprint(u.Threads)}
+		"--memory", fmt.Sprint(int64(u.NodeMemory)), "--threads", fmt.Sprint(u.Threads), "--shared-store", dir.file("weights")}
 	if u.AllowChaos {
 		args = append(args, "--allow-chaos")
 	}

@@ -64,6 +64,10 @@ type Health struct {
 	Paused         bool           `json:"paused,omitempty"` // takes no new session
 	Held           []HeldFragment `json:"held,omitempty"`
 	Loading        []Loading      `json:"loading,omitempty"`
+	// Stored is on disk and can be fetched by other nodes, at WeightsPort of
+	// the node's addresses; 0: not from here.
+	Stored      []Stored `json:"stored,omitempty"`
+	WeightsPort int      `json:"weights_port,omitempty"`
 
 	MemoryUsed     int64   `json:"memory_used"`   // bytes of weights, KV and buffers
 	MemoryBudget   int64   `json:"memory_budget"` // bytes
@@ -83,6 +87,9 @@ func (h *Health) version() *int { return &h.Version }
 // maxFragments bounds what a node may claim: every layer of eight deep models.
 const maxFragments = 8 * maxLayers
 
+// maxStored bounds how many models' pieces a node tells of.
+const maxStored = 256
+
 // Validate lists everything that is wrong with the report.
 func (h *Health) Validate() error {
 	var f faults
@@ -98,6 +105,11 @@ func (h *Health) Validate() error {
 	for _, l := range h.Loading {
 		f.add(validateFragment(l.Model, l.Layers))
 	}
+	f.check(len(h.Stored) <= maxStored, "%d models on disk, at most %d are told", len(h.Stored), maxStored)
+	for _, st := range h.Stored {
+		f.add(st.validate())
+	}
+	f.check(h.WeightsPort >= 0 && h.WeightsPort < 1<<16, "weights port %d", h.WeightsPort)
 	f.check(h.MemoryUsed >= 0 && h.MemoryBudget >= 0 && h.TokensComputed >= 0, "a counter below 0")
 	f.check(h.FreeCells >= 0 && h.FreeCells <= h.Cells, "%d of %d cells free", h.FreeCells, h.Cells)
 	for _, v := range []float64{h.LastLatencyMS, h.DataLoad} {

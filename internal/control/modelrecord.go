@@ -15,8 +15,12 @@ type ModelRecord struct {
 	Hash string `json:"hash"`
 	Size int64  `json:"size"` // bytes of the file
 	// Source is where the gateway has the file: an absolute path on its
-	// machine, or empty for the model that is embedded in the program.
+	// machine.
 	Source string `json:"source,omitempty"`
+	// Pieces are what nodes fetch and keep, each by itself, with the list of
+	// every tensor's SHA-256 among them (see internal/weights). A record
+	// without pieces is of a model that is read at Source only.
+	Pieces []Piece `json:"pieces,omitempty"`
 	// Spec is the planner's input.
 	Spec swarm.ModelSpec `json:"spec"`
 	// ContextLength is the longest context, prompt and answer, that the model
@@ -40,6 +44,10 @@ func (r *ModelRecord) Validate() error {
 	f.check(r.Size > 0, "model %q: size %d", r.ID, r.Size)
 	f.check(r.ContextLength > 0, "model %q: context length %d", r.ID, r.ContextLength)
 	f.add(validateSpec(r.Spec))
+	f.check(len(r.Pieces) <= maxPieces, "model %q: %d pieces, at most %d", r.ID, len(r.Pieces), maxPieces)
+	for _, p := range r.Pieces {
+		f.add(p.validate())
+	}
 	return f.join()
 }
 

@@ -12,6 +12,7 @@ func (n *Node) fill(h *control.Health) {
 		h.PlanGeneration = doc.Generation
 	}
 	h.Loading = n.loader.progress()
+	n.larder.fill(h)
 	n.fillHeld(h, doc)
 	n.server.gauge.fill(h)
 	n.fillMemory(h)
@@ -23,7 +24,7 @@ func (n *Node) fillHeld(h *control.Health, doc *control.PlanDocument) {
 		layers := asRange(f.Layers)
 		held := control.HeldFragment{Model: f.Model, Layers: layers, State: control.HoldServing}
 		if doc != nil {
-			held.Hash = doc.Models[f.Model]
+			held.Hash = n.loader.contentOf(f.Model)
 			if spare(doc, n.member.ID(), f.Model, layers) {
 				held.State = control.HoldWarm
 			}

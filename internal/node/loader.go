@@ -4,60 +4,83 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"hecate/internal/control"
 	"hecate/internal/engine"
+	"hecate/internal/weights"
 	"hecate/swarm"
 )
 
-// Source finds a file with the tensors of some layers of a model.
+// Source has the weights of a model's layers, or brings them. The model's
+// content has the given hash.
 type Source interface {
-	// Path gives a GGUF file, whole or shard, that has the layers, fetching it
-	// if need be. The model's content has the given hash.
-	Path(ctx context.Context, model, hash string, layers engine.Range) (string, error)
+	// Ready says whether the layers are on this machine.
+	Ready(ctx context.Context, model, hash string, layers engine.Range) (bool, error)
+	// Fetch brings them. What came before an error stays.
+	Fetch(ctx context.Context, model, hash string, layers engine.Range, progress func(done, total int64)) error
+	// Open gives layers that are ready.
+	Open(ctx context.Context, model, hash string, layers engine.Range) (engine.Weights, error)
+	// Tidy removes what the plan has not wanted here for so long.
+	Tidy(doc *control.PlanDocument, node string, after time.Duration)
 }
 
 const (
 	busyRetry = 500 * time.Millisecond // a session uses a layer that is to go
 	failRetry = 2 * time.Second        // a layer could not be had
+	noteEvery = 200 * time.Millisecond // progress is told
+	tidyEvery = 30 * time.Second
 )
 
-// loader works towards the plan: it loads what is missing and unloads what is
-// too much, layer range by layer range, and starts over whenever the plan
-// changes or something did not work. It depends on no single message.
+// loader works towards the plan: it fetches and loads what is missing and unloads
+// what is too much, and starts over whenever the plan changes or something did not
+// work. It depends on no single message.
 type loader struct {
 	node    string
 	engine  engine.Engine
 	source  Source
-	changed func() // called when what is held, or the progress, changed
+	keep    time.Duration // how long weights stay on disk that nobody wants
+	changed func()        // called when what is held, or the progress, changed
 	log     *slog.Logger
 
 	mu struct {
 		sync.Mutex
-		plan    *control.PlanDocument
-		loading map[fragmentKey]control.Loading
+		plan     *control.PlanDocument
+		loading  map[fragmentKey]control.Loading
+		content  map[string]string      // of what is loaded: hash by model
+		said     map[fragmentKey]string // the last failure that was logged
+		fetching *swarm.Fragment        // nil: nothing
+		stop     context.CancelFunc
 	}
 	wake chan struct{}
 }
 
 func newLoader(node string, e engine.Engine, src Source, changed func(), log *slog.Logger) *loader {
 	l := &loader{node: node, engine: e, source: src, changed: changed, log: log, wake: make(chan struct{}, 1)}
-	l.mu.loading = map[fragmentKey]control.Loading{}
+	l.mu.loading, l.mu.content, l.mu.said = map[fragmentKey]control.Loading{}, map[string]string{}, map[fragmentKey]string{}
 	return l
 }
 
-// follow takes a newer plan.
+// follow takes a newer plan. A fetch for what it does not want any more ends.
 func (l *loader) follow(doc *control.PlanDocument) {
 	l.mu.Lock()
+	old := l.mu.plan
 	l.mu.plan = doc
+	if f := l.mu.fetching; f != nil && (doc.Models[f.Model] != old.Models[f.Model] || !wants(doc, l.node, *f)) {
+		l.mu.stop()
+	}
 	l.mu.Unlock()
 	select {
 	case l.wake <- struct{}{}:
 	default:
 	}
+}
+
+func wants(doc *control.PlanDocument, node string, f swarm.Fragment) bool {
+	return len(without(f.Layers, rangesOf(doc.Wanted(node), f.Model))) == 0
 }
 
 func (l *loader) plan() *control.PlanDocument {
@@ -70,12 +93,19 @@ func (l *loader) plan() *control.PlanDocument {
 func (l *loader) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	tidy := time.NewTicker(tidyEvery)
+	defer tidy.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-l.wake:
 		case <-timer.C:
+		case <-tidy.C:
+			if doc := l.plan(); doc != nil {
+				l.source.Tidy(doc, l.node, l.keep)
+			}
+			continue
 		}
 		if again := l.approach(ctx); again > 0 {
 			timer.Reset(again)
@@ -83,25 +113,51 @@ func (l *loader) run(ctx context.Context) {
 	}
 }
 
-// approach takes every step towards the plan that can be taken now. It says
-// when to try again, 0 when nothing is left to do.
+// approach takes every step towards the plan that can be taken now: first what is
+// on this machine, then what has to come from elsewhere. It says when to try
+// again, 0 when nothing is left to do.
 func (l *loader) approach(ctx context.Context) (again time.Duration) {
 	doc := l.plan()
 	if doc == nil {
 		return 0
 	}
+	if !l.shedStale(doc) {
+		again = busyRetry
+	}
 	want := doc.Wanted(l.node)
-	missing := subtract(want, l.engine.Fragments())
+	l.forgetUnwanted(want)
+	missing := l.missing(doc, want)
+	var absent []swarm.Fragment
 	for _, m := range missing {
+		ready, rest, err := l.sort(ctx, doc, m)
+		if err != nil {
+			l.failed(ctx, m, err)
+			again = failRetry
+			continue
+		}
+		absent = append(absent, rest...)
+		for _, r := range ready {
+			if ctx.Err() != nil || l.plan() != doc {
+				return time.Nanosecond
+			}
+			if l.loadOrShed(ctx, doc, r, want) != nil {
+				again = failRetry
+			}
+		}
+	}
+	for _, f := range absent {
 		if ctx.Err() != nil || l.plan() != doc {
 			return time.Nanosecond
 		}
-		err := l.load(ctx, doc, m)
-		if errors.Is(err, engine.ErrOverBudget) && l.shed(want) {
-			err = l.load(ctx, doc, m)
+		err := l.fetch(ctx, doc, f)
+		if err == nil {
+			err = l.loadOrShed(ctx, doc, f, want)
 		}
 		if err != nil {
 			again = failRetry
+		}
+		if errors.Is(err, weights.ErrDiskFull) {
+			break // the others would not fit either
 		}
 	}
 	if again == 0 && !l.shed(want) {
@@ -110,28 +166,174 @@ func (l *loader) approach(ctx context.Context) (again time.Duration) {
 	return again
 }
 
-// load brings one missing range.
-func (l *loader) load(ctx context.Context, doc *control.PlanDocument, f swarm.Fragment) error {
-	layers := engine.Range{First: f.Layers.First, Last: f.Layers.Last}
+// missing is what is wanted and not loaded, but for models of which other content
+// is still loaded.
+func (l *loader) missing(doc *control.PlanDocument, want []swarm.Fragment) []swarm.Fragment {
+	return slices.DeleteFunc(subtract(want, l.engine.Fragments()), func(f swarm.Fragment) bool {
+		old := l.contentOf(f.Model)
+		return old != "" && old != doc.Models[f.Model]
+	})
+}
+
+// shedStale unloads layers whose model has other content now: a model is never
+// mixed from two. It says whether all of that is gone.
+func (l *loader) shedStale(doc *control.PlanDocument) bool {
+	gone := true
+	for model, old := range l.contents() {
+		left := slices.DeleteFunc(l.engine.Fragments(), func(f engine.Fragment) bool { return f.Model != model })
+		if now, known := doc.Models[model]; known && now != old {
+			left = slices.DeleteFunc(left, func(f engine.Fragment) bool {
+				return l.engine.UnloadLayers(context.Background(), model, f.Layers) == nil
+			})
+			gone = gone && len(left) == 0
+		}
+		if len(left) == 0 {
+			l.contains(model, "")
+		}
+	}
+	return gone
+}
+
+// contents is what is loaded: hash by model.
+func (l *loader) contents() map[string]string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.mu.content)
+}
+
+// contains notes what is loaded of a model; "": nothing.
+func (l *loader) contains(model, hash string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.mu.content[model] = hash; hash == "" {
+		delete(l.mu.content, model)
+	}
+}
+
+// sort splits a range into runs that are on this machine, and single layers that
+// are not.
+func (l *loader) sort(ctx context.Context, doc *control.PlanDocument, f swarm.Fragment) (ready, absent []swarm.Fragment, err error) {
+	for i := f.Layers.First; i <= f.Layers.Last; i++ {
+		here, err := l.source.Ready(ctx, f.Model, doc.Models[f.Model], engine.Range{First: i, Last: i})
+		switch n := len(ready); {
+		case err != nil:
+			return nil, nil, err
+		case !here:
+			absent = append(absent, swarm.Fragment{Model: f.Model, Layers: swarm.Layers(i, i)})
+		case n > 0 && ready[n-1].Layers.Last == i-1:
+			ready[n-1].Layers.Last = i
+		default:
+			ready = append(ready, swarm.Fragment{Model: f.Model, Layers: swarm.Layers(i, i)})
+		}
+	}
+	return ready, absent, nil
+}
+
+// fetch brings one layer to this machine.
+func (l *loader) fetch(ctx context.Context, doc *control.PlanDocument, f swarm.Fragment) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if !l.begin(doc, f, cancel) {
+		return context.Canceled
+	}
+	defer l.end()
 	state := control.Loading{Model: f.Model, Layers: f.Layers, Phase: control.LoadFetching}
 	l.note(state)
-	path, err := l.source.Path(ctx, f.Model, doc.Models[f.Model], layers)
-	if err == nil {
-		state.Phase = control.LoadLoading
-		err = l.engine.LoadLayers(ctx, engine.LoadRequest{Model: f.Model, Path: path, Layers: layers, Cells: cellsOf(doc, f.Model)}, func(p engine.Progress) {
-			state.Done, state.Total = p.Done, p.Total
+	began, told := time.Now(), time.Time{}
+	err := l.source.Fetch(ctx, f.Model, doc.Models[f.Model], engine.Range{First: f.Layers.First, Last: f.Layers.Last}, func(done, total int64) {
+		if state.Done, state.Total = done, total; time.Since(told) >= noteEvery {
+			told = time.Now()
 			l.note(state)
-		})
+		}
+	})
+	if errors.Is(err, weights.ErrDiskFull) {
+		l.source.Tidy(doc, l.node, 0)
 	}
-	if err != nil && ctx.Err() == nil {
-		state.Phase, state.Error = control.LoadFailed, err.Error()
-		l.log.Error("layers were not loaded", "model", f.Model, "layers", f.Layers.String(), "because", err)
+	if err != nil {
+		l.failed(ctx, f, err)
+		return err
+	}
+	l.log.Info("layers fetched", "model", f.Model, "layers", f.Layers.String(), "bytes", state.Total, "took", time.Since(began).Round(time.Millisecond).String())
+	return nil
+}
+
+// begin lets a newer plan end the fetch; false: the newest does not want it.
+func (l *loader) begin(doc *control.PlanDocument, f swarm.Fragment, stop context.CancelFunc) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mu.fetching, l.mu.stop = &f, stop
+	return l.mu.plan == doc
+}
+
+func (l *loader) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.mu.fetching = nil
+}
+
+// loadOrShed loads, and makes room first where that is the only way.
+func (l *loader) loadOrShed(ctx context.Context, doc *control.PlanDocument, f swarm.Fragment, want []swarm.Fragment) error {
+	err := l.load(ctx, doc, f)
+	if errors.Is(err, engine.ErrOverBudget) && l.shed(want) {
+		err = l.load(ctx, doc, f)
+	}
+	if err != nil {
+		l.failed(ctx, f, err)
+	}
+	return err
+}
+
+// load brings a range that is on this machine into memory.
+func (l *loader) load(ctx context.Context, doc *control.PlanDocument, f swarm.Fragment) error {
+	layers, hash := engine.Range{First: f.Layers.First, Last: f.Layers.Last}, doc.Models[f.Model]
+	state := control.Loading{Model: f.Model, Layers: f.Layers, Phase: control.LoadLoading}
+	l.note(state)
+	w, err := l.source.Open(ctx, f.Model, hash, layers)
+	if err != nil {
+		return err
+	}
+	l.contains(f.Model, hash)
+	err = l.engine.LoadLayers(ctx, engine.LoadRequest{Model: f.Model, Path: f.Model, Weights: w, Layers: layers, Cells: cellsOf(doc, f.Model)}, func(p engine.Progress) {
+		state.Done, state.Total = p.Done, p.Total
 		l.note(state)
+	})
+	if err != nil {
 		return err
 	}
 	l.forget(state)
 	l.log.Info("layers loaded", "model", f.Model, "layers", f.Layers.String())
-	return err
+	return nil
+}
+
+// contentOf is the hash of what is loaded of a model.
+func (l *loader) contentOf(model string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.mu.content[model]
+}
+
+// failed tells why a range is not there yet, unless it was we who gave up.
+func (l *loader) failed(ctx context.Context, f swarm.Fragment, err error) {
+	state := control.Loading{Model: f.Model, Layers: f.Layers, Phase: control.LoadFailed, Error: err.Error()}
+	if ctx.Err() != nil {
+		l.forget(state)
+		return
+	}
+	if l.news(f, state.Error) {
+		l.log.Error("layers were not loaded", "model", f.Model, "layers", f.Layers.String(), "because", err)
+	}
+	l.note(state)
+}
+
+// news says that this was not the last thing said about a range: what is tried
+// again and again fails in one line.
+func (l *loader) news(f swarm.Fragment, text string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	key := keyOfRange(f.Model, f.Layers)
+	said := l.mu.said[key]
+	l.mu.said[key] = text
+	return said != text
 }
 
 // cellsOf is the room for tokens that the plan reserved with each layer.
@@ -168,8 +370,23 @@ func (l *loader) note(s control.Loading) {
 func (l *loader) forget(s control.Loading) {
 	l.mu.Lock()
 	delete(l.mu.loading, keyOfRange(s.Model, s.Layers))
+	delete(l.mu.said, keyOfRange(s.Model, s.Layers))
 	l.mu.Unlock()
 	l.changed()
+}
+
+// forgetUnwanted drops news of ranges that the plan does not want any more, or
+// wants in other pieces.
+func (l *loader) forgetUnwanted(want []swarm.Fragment) {
+	held := l.engine.Fragments()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for key, s := range l.mu.loading {
+		open := subtract([]swarm.Fragment{{Model: s.Model, Layers: s.Layers}}, held)
+		if len(open) == 0 || len(without(s.Layers, rangesOf(want, s.Model))) > 0 {
+			delete(l.mu.loading, key)
+		}
+	}
 }
 
 // progress lists what is on its way.

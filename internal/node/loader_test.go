@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -12,11 +13,17 @@ import (
 	"hecate/swarm"
 )
 
+// anyFile has every layer.
 type anyFile struct{}
 
-func (anyFile) Path(context.Context, string, string, engine.Range) (string, error) {
-	return "model.gguf", nil
+func (anyFile) Ready(context.Context, string, string, engine.Range) (bool, error) { return true, nil }
+func (anyFile) Fetch(context.Context, string, string, engine.Range, func(int64, int64)) error {
+	return nil
 }
+func (anyFile) Open(context.Context, string, string, engine.Range) (engine.Weights, error) {
+	return nil, nil
+}
+func (anyFile) Tidy(*control.PlanDocument, string, time.Duration) {}
 
 func planOf(fragments ...swarm.PlacedFragment) *control.PlanDocument {
 	return &control.PlanDocument{

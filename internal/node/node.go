@@ -30,7 +30,12 @@ type Config struct {
 	Memory     int64  // bytes that weights and KV cache may take
 	Threads    int    // that compute; 0: 1
 	AllowChaos bool   // gateways may arm failures of this process
-	Log        *slog.Logger
+
+	WeightsListen string        // address where neighbours fetch weights; "": Listen's host and a free port
+	SharedStore   string        // the gateway's store of models, when it is on this machine; "": weights are fetched
+	FetchRate     int64         // bytes per second that weights may take, in and out each; 0: no bound
+	KeepWeights   time.Duration // how long weights stay on disk that the plan does not give this node
+	Log           *slog.Logger
 }
 
 // Node is a running worker.
@@ -41,7 +46,7 @@ type Node struct {
 	engine   engine.Engine
 	server   *Server
 	loader   *loader
-	files    localFiles
+	larder   *larder
 	listener net.Listener
 	pool     *pool.Server
 	reverse  *reverser
@@ -50,7 +55,7 @@ type Node struct {
 
 // Run enrols, loads what the plan gives this node, and serves until ctx ends.
 func Run(ctx context.Context, cfg Config) error {
-	n := &Node{cfg: cfg, log: cfg.Log, files: localFiles{dir: cfg.Data}}
+	n := &Node{cfg: cfg, log: cfg.Log}
 	member, err := plane.OpenNode(ctx, plane.NodeConfig{Dir: cfg.Data, Name: cfg.Name, Token: cfg.Token, Gateways: cfg.Gateways, Log: cfg.Log})
 	if err != nil {
 		return err
@@ -95,7 +100,11 @@ func (n *Node) build() (err error) {
 	if err := n.openData(); err != nil {
 		return fmt.Errorf("start the data plane: %w", err)
 	}
-	n.loader = newLoader(n.member.ID(), n.engine, &n.files, n.member.Changed, n.log)
+	if err := n.openLarder(); err != nil {
+		return err
+	}
+	n.loader = newLoader(n.member.ID(), n.engine, n.larder, n.member.Changed, n.log)
+	n.loader.keep = n.cfg.KeepWeights
 	return nil
 }
 
@@ -120,6 +129,7 @@ func (n *Node) work(ctx context.Context) error {
 	part(func(ctx context.Context) error { n.reverse.run(ctx); return nil })
 	part(func(ctx context.Context) error { return n.member.Run(ctx, n.duty()) })
 	part(func(ctx context.Context) error { n.loader.run(ctx); return nil })
+	part(n.larder.serve)
 	part(func(ctx context.Context) error { n.watchLoad(ctx); return nil })
 	wg.Wait()
 	if err := context.Cause(ctx); err != nil && !errors.Is(err, context.Canceled) {
@@ -144,7 +154,7 @@ func (n *Node) duty() plane.Duty {
 		Plan:     n.follow,
 		Commands: map[string]control.CommandFunc{control.CommandDial: n.reverse.dial},
 		Attached: func(a enrol.Attached, store control.Store) {
-			n.files.use(store)
+			n.larder.use(store, a.Gateways)
 			n.log.Info("node joined", "node", n.member.ID(), "incarnation", a.Incarnation, "data_plane", n.listener.Addr().String())
 		},
 	}

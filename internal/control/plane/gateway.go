@@ -44,6 +44,9 @@ type GatewayConfig struct {
 	Patience    control.Patience
 	Liveness    control.Liveness
 	LeaseTTL    time.Duration // 0: control.DefaultLeaseTTL
+	// Weights makes the handler for what nodes ask of models' files, everything
+	// below /v1/weights/; nil: nothing is given. It must ask Node who they are.
+	Weights func(*Gateway) http.Handler
 	Log         *slog.Logger  // nil: silent
 }
 

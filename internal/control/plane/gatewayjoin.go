@@ -51,6 +51,9 @@ func (g *Gateway) handler() (http.Handler, error) {
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/v1/admin/", admin.NewServer(g, access.Token, g.cfg.Log))
+	if g.cfg.Weights != nil {
+		mux.Handle(weightsPath, g.cfg.Weights(g))
+	}
 	mux.Handle("/", enrol.NewServer(enrol.ServerConfig{
 		Authority: g.authority, Store: g.conn, Bus: g.conn, Log: g.cfg.Log,
 		BusServers: g.busServers,

@@ -141,7 +141,7 @@ func (h *host) openGateway(context.Context) error {
 		Name: h.cfg.name, Version: version(), AllowHosts: h.cfg.allowHosts, AllowChaos: h.cfg.allowChaos, RequireKey: h.wantsKey(), Memory: h.cfg.memory,
 		Limits: answer.Limits{RescueTime: h.cfg.rescueTime},
 		Store:  h.plane.Store(), Bus: h.plane.Bus(), Membership: h.plane.Membership(), Pool: h.pool,
-		Reverse: func() []string { return h.plane.Advertised(h.reverse) }, Files: modelFile, Log: h.cfg.log,
+		Reverse: func() []string { return h.plane.Advertised(h.reverse) }, Files: modelFile, Sent: h.weights.Served, Log: h.cfg.log,
 	}
 	if h.links != nil {
 		cfg.Links = h.links

@@ -43,6 +43,7 @@ type Config struct {
 	Bus        control.Bus
 	Reverse    func() []string                            // where nodes connect that cannot be reached; nil: nowhere
 	Files      func(*control.ModelRecord) (string, error) // where a model's GGUF is on this machine
+	Sent       func() map[string]int64                    // bytes of weights that left this gateway, by content hash; nil: none do
 	Log        *slog.Logger
 }
 

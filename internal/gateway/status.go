@@ -147,6 +147,7 @@ func (g *Gateway) Status() report.Status {
 			living++
 		}
 		st.Nodes = append(st.Nodes, n)
+		st.Why = append(st.Why, failuresOf(n)...)
 	}
 	for _, m := range g.catalog.all() {
 		st.Models = append(st.Models, g.modelReport(m, doc, view, &st))
@@ -199,6 +200,7 @@ func (g *Gateway) nodeReport(m *control.Member, doc *control.PlanDocument) repor
 		for _, f := range h.Held {
 			n.Fragments = append(n.Fragments, swarm.Fragment{Model: f.Model, Layers: f.Layers})
 		}
+		n.Loading = loadingOf(h)
 	}
 	n.RoundTripMS = known(g.dispatch.RoundTrip(m.ID))
 	if doc != nil && n.Alive {
@@ -223,9 +225,10 @@ func (g *Gateway) modelReport(m *Model, doc *control.PlanDocument, view *control
 	r := report.Model{
 		ID: m.Record.ID, Demo: m.Record.Demo, FallbackFor: m.Record.Spec.FallbackFor, Missing: g.missing(m), Layers: m.Record.Spec.Layers,
 		ContextLength: m.Context(), Bytes: m.Record.Size, Created: m.Record.Created.Unix(), Pipelines: []report.Pipeline{},
+		Expert: m.Record.Spec.Expert, SentBytes: g.sent(m.Record.Hash),
 	}
 	r.Ready = r.Missing == ""
-	if !r.Ready {
+	if !r.Ready && !noRoomFor(doc, &m.Record) {
 		st.Why = append(st.Why, fmt.Sprintf("model %s: %s", m.Record.ID, r.Missing))
 	}
 	if doc == nil {
@@ -239,7 +242,7 @@ func (g *Gateway) modelReport(m *Model, doc *control.PlanDocument, view *control
 		r.Pipelines = append(r.Pipelines, report.Pipeline{ID: p.ID, Live: why == "", Stages: p.Stages})
 	}
 	for _, u := range doc.Plan.Unplaced {
-		if u.Model == m.Record.ID {
+		if u.Model == m.Record.ID && !m.Record.Spec.Expert {
 			st.Why = append(st.Why, fmt.Sprintf("%d copies of %s found no room: %s", u.Copies, u.Model, u.Reason))
 		}
 	}

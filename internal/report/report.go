@@ -27,8 +27,8 @@ type Node struct {
 	Alive          bool              `json:"alive"`
 	Desired        string            `json:"desired"`
 	Reverse        bool              `json:"reverse,omitempty"` // it cannot be reached, and connects to the gateway
-	LatencyMS      *float64          `json:"latency_ms"` // moving average per decode step; null: unmeasured
-	Load           *float64          `json:"load"`       // 1 is fully loaded
+	LatencyMS      *float64          `json:"latency_ms"`        // moving average per decode step; null: unmeasured
+	Load           *float64          `json:"load"`              // 1 is fully loaded
 	Score          *float64          `json:"score"`
 	RoundTripMS    *float64          `json:"round_trip_ms"`
 	MemoryUsed     int64             `json:"memory_used"`   // bytes
@@ -37,7 +37,8 @@ type Node struct {
 	Sessions       int               `json:"sessions"`
 	Cells          int               `json:"cells"`
 	FreeCells      int               `json:"free_cells"`
-	Fragments      []swarm.Fragment  `json:"fragments"` // what it really holds
+	Fragments      []swarm.Fragment  `json:"fragments"`         // what it really holds
+	Loading        []Loading         `json:"loading,omitempty"` // what is on its way there
 	Exactness      string            `json:"exactness,omitempty"`
 	IfItDies       map[string]string `json:"if_it_dies,omitempty"` // per model: unaffected, copy, splice, fallback, down
 }
@@ -48,12 +49,24 @@ type Model struct {
 	Ready         bool       `json:"ready"`
 	Demo          bool       `json:"demo,omitempty"`
 	FallbackFor   string     `json:"fallback_for,omitempty"` // stands in, labelled, for that model
-	Missing       string     `json:"missing,omitempty"` // what readiness waits for
+	Missing       string     `json:"missing,omitempty"`      // what readiness waits for
 	Layers        int        `json:"layers"`
 	ContextLength int        `json:"context_length"` // tokens, prompt and answer together
 	Bytes         int64      `json:"bytes"`
 	Created       int64      `json:"created"` // seconds since 1970
 	Pipelines     []Pipeline `json:"pipelines"`
+	Expert        bool       `json:"expert,omitempty"`     // runs in what the others leave
+	SentBytes     int64      `json:"sent_bytes,omitempty"` // of its weights, from this gateway to nodes, since the gateway's start
+}
+
+// Loading is a range of layers on its way into a node's memory.
+type Loading struct {
+	Model  string           `json:"model"`
+	Layers swarm.LayerRange `json:"layers"`
+	Phase  string           `json:"phase"`           // fetching, loading, failed
+	Done   int64            `json:"done"`            // bytes
+	Total  int64            `json:"total"`           // bytes; 0: not known yet
+	Error  string           `json:"error,omitempty"` // why it failed; it is tried again
 }
 
 // Pipeline is one copy.
@@ -71,7 +84,7 @@ type Answers struct {
 	Left     int64            `json:"left"` // by their clients
 	Lost     int64            `json:"lost"`
 	Degraded int64            `json:"degraded"` // requests that were put to a fallback model
-	Rescues  map[string]int64 `json:"rescues"` // by kind
+	Rescues  map[string]int64 `json:"rescues"`  // by kind
 	// Refused counts by reason: queue_full, wait_too_long, no_room, not_ready, too_large.
 	Refused   map[string]int64 `json:"refused"`
 	QueueWait Histogram        `json:"queue_wait"` // of all that were admitted

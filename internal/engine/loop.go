@@ -260,7 +260,7 @@ func (c *core) commitLocked(g *group, p *pass, picks []pick, bad []bool, err err
 	}
 	if err == nil {
 		g.timing.record(p.rows(), len(picks), streams, took, end)
-		g.timing.partners = min(g.users, waiting+len(picks))
+		g.gathering.ended(end, len(picks), waiting)
 		c.stats.Passes++
 		c.stats.Rows += uint64(p.rows())
 		c.stats.Computed += took

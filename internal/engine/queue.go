@@ -14,11 +14,12 @@ type groups struct {
 
 // group is one range of one model.
 type group struct {
-	model  *model
-	layers Range
-	users  int     // open sessions
-	queue  []*step // in the order in which they get rows
-	timing timing
+	model     *model
+	layers    Range
+	users     int     // open sessions
+	queue     []*step // in the order in which they get rows
+	timing    timing
+	gathering gathering
 }
 
 // maxIdleGroups bounds what is remembered of ranges nobody uses.
@@ -43,7 +44,6 @@ func (gs *groups) join(m *model, r Range) *group {
 // leave counts a session out.
 func (gs *groups) leave(g *group) {
 	g.users--
-	g.timing.partners = min(g.timing.partners, g.users)
 }
 
 // forget removes the groups for which f is true.
@@ -85,7 +85,10 @@ func (gs *groups) streaming(now time.Time) bool {
 	})
 }
 
-func (g *group) push(st *step) { g.queue = append(g.queue, st) }
+func (g *group) push(st *step) {
+	g.queue = append(g.queue, st)
+	g.gathering.newest = st.enqueued
+}
 
 func (g *group) remove(st *step) {
 	if i := slices.Index(g.queue, st); i >= 0 {

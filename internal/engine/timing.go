@@ -9,22 +9,11 @@ type timing struct {
 	perRow       time.Duration // moving average per row of passes with long inputs
 	batch        float64       // moving average of rows in decoding passes
 	lastStream   time.Time     // end of the last pass with a step of one row
-
-	// Gathering: after a pass, its sessions send their next tokens within a
-	// short time of each other. Starting with the first would split them into
-	// ever smaller batches.
-	lastEnd  time.Time
-	partners int // sessions of the last pass and those that waited then, still open
-	misses   int // gatherings in a row that waited in vain
 }
 
 const (
-	averageOver  = 8                    // passes
-	gatherShare  = 8                    // wait at most 1/8 of a decoding pass
-	gatherMost   = 2 * time.Millisecond // and at most this
-	gatherGiveUp = 4                    // misses after which gathering stops
-	gatherRetry  = 32                   // passes after which it is tried again
-	longPass     = 8                    // rows from which a pass says something about long inputs
+	averageOver = 8 // passes
+	longPass    = 8 // rows from which a pass says something about long inputs
 )
 
 // record takes a pass into account; streams of its sessions had a step of one
@@ -32,7 +21,6 @@ const (
 func (t *timing) record(rows, sessions, streams int, took time.Duration, end time.Time) {
 	t.passes++
 	t.rows += uint64(rows)
-	t.lastEnd = end
 	if streams > 0 {
 		t.lastStream = end
 	}
@@ -53,33 +41,6 @@ func average(old, sample time.Duration) time.Duration {
 		return sample
 	}
 	return old + (sample-old)/averageOver
-}
-
-// gather returns how long the group should still wait for the sessions of its
-// last pass, so that they are computed together again.
-func (g *group) gather(now time.Time) time.Duration {
-	t := &g.timing
-	if len(g.queue) >= t.partners {
-		t.misses = 0
-		return 0
-	}
-	if t.misses >= gatherGiveUp {
-		t.misses++
-		if t.misses > gatherGiveUp+gatherRetry {
-			t.misses = gatherGiveUp - 1
-		}
-		return 0
-	}
-	for _, st := range g.queue {
-		if st.left() > 1 {
-			return 0 // there is enough to do meanwhile
-		}
-	}
-	wait := t.lastEnd.Add(min(gatherMost, t.decode/gatherShare)).Sub(now)
-	if wait <= 0 {
-		t.misses++
-	}
-	return wait
 }
 
 // chunk is the number of rows of long inputs that fit into a pass without

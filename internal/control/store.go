@@ -15,10 +15,12 @@ const (
 	BucketPlan   Bucket = "plan"   // the PlanDocument, under PlanKey
 	BucketKeys   Bucket = "keys"   // API keys and join tokens, hashed
 	BucketLease  Bucket = "lease"  // who plans
+	// BucketEngines holds an EngineRecord by engine id.
+	BucketEngines Bucket = "engines"
 )
 
 // Buckets lists every bucket, in the order in which they are created.
-var Buckets = []Bucket{BucketNodes, BucketModels, BucketPlan, BucketKeys, BucketLease}
+var Buckets = []Bucket{BucketNodes, BucketModels, BucketPlan, BucketKeys, BucketLease, BucketEngines}
 
 // PlanKey is the key of the current plan in BucketPlan.
 const PlanKey = "current"

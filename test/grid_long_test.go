@@ -10,3 +10,9 @@ const (
 )
 
 var silentTokens = []int{0, 1, 2, 8, 16, 24, 32, 40, 48, 56, 63}
+
+// twoKills are tokens of the first and of the second failure, and the first's stage.
+var twoKills = [][3]int{{1, 2, 0}, {1, 63, 1}, {5, 6, 1}, {10, 40, 0}, {20, 21, 0}, {20, 60, 1}, {31, 33, 1}, {47, 62, 0}}
+
+// replayKills are tokens of the first failure and of the substitute's.
+var replayKills = [][2]int{{1, 0}, {8, 0}, {8, 7}, {20, 3}, {40, 0}, {40, 39}, {63, 1}, {63, 62}}

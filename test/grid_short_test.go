@@ -10,3 +10,9 @@ const (
 )
 
 var silentTokens = []int{1, 40}
+
+// twoKills are tokens of the first and of the second failure, and the first's stage.
+var twoKills = [][3]int{{20, 40, 1}, {10, 11, 0}}
+
+// replayKills are tokens of the first failure and of the substitute's.
+var replayKills = [][2]int{{40, 0}, {40, 39}}

@@ -4,15 +4,12 @@ package test
 
 import (
 	"context"
-	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"hecate/internal/report"
+	"hecate/internal/gateway"
 	"hecate/test/harness"
 )
 
@@ -25,122 +22,102 @@ func limit64(more map[string]any) map[string]any {
 	return out
 }
 
-// TestAKillAtAnyToken kills each stage's node just before tokens of a 64-token
-// answer, streamed and not, greedy and sampled: the text is that of the
-// undisturbed run every time.
-func TestAKillAtAnyToken(t *testing.T) {
-	s := harness.Up(t, "--allow-chaos")
-	for _, mode := range []struct {
-		name string
-		more map[string]any
-	}{
-		{"greedy", nil},
-		{"sampled", map[string]any{"temperature": 0.8, "seed": 42}},
-	} {
-		want := s.Ask(harness.Story, limit64(mode.more)).Text()
-		for stage := range 2 {
+// sampled is how answers are drawn in trials that are not greedy.
+var sampled = map[string]any{"temperature": 0.8, "seed": 42}
+
+// killEverywhere kills the nodes of some stages just before tokens of a 64-token
+// answer, streamed and not, greedy and sampled.
+func (r *rehearsal) killEverywhere(t *testing.T, stages ...int) {
+	for _, mode := range []map[string]any{nil, sampled} {
+		more := limit64(mode)
+		want := r.Ask(harness.Story, more).Text()
+		for _, stage := range stages {
 			for at := (stage * 3) % gridStep; at < 64; at += gridStep {
 				for _, streamed := range []bool{false, true} {
-					grid{s, stage, at, "kill", streamed, limit64(mode.more), want}.try(t)
+					r.try(t, trial{failures: []gateway.ChaosOrder{{Stage: stage, AtToken: at, Action: "kill"}}, streamed: streamed, more: more, want: want})
 				}
 			}
 		}
+	}
+}
+
+// Every layer is held twice: the lost range alone is taken over.
+func TestAKillAtAnyToken(t *testing.T) {
+	r := rehearse(t)
+	r.killEverywhere(t, 0, 1)
+	if r.kinds["splice"] == 0 || r.kept == 0 {
+		t.Errorf("nothing was spliced (%v), or no stage survived it", r.kinds)
+	}
+}
+
+// Each node holds the whole model: another copy takes over.
+func TestAKillAtAnyTokenOfAWholeCopy(t *testing.T) {
+	r := rehearse(t, "--nodes", "2", "--copies", "2")
+	r.killEverywhere(t, 0)
+	if r.kinds["copy"] == 0 {
+		t.Errorf("no other copy took over: %v", r.kinds)
+	}
+}
+
+// Without boundary states a substitute in the middle cannot be fed: another copy
+// of two stages takes over.
+func TestAKillAtAnyTokenWithoutBoundaryStates(t *testing.T) {
+	r := rehearse(t, "--nodes", "4", "--copies", "2", "--boundary-memory", "1")
+	r.drops = true
+	r.killEverywhere(t, 1)
+	if r.kinds["copy"] == 0 {
+		t.Errorf("no other copy took over: %v", r.kinds)
 	}
 }
 
 // TestASilenceAtAnyToken does the same with nodes that freeze and nodes whose
 // packets vanish.
 func TestASilenceAtAnyToken(t *testing.T) {
-	s := harness.Up(t, "--allow-chaos")
-	want := s.Ask(harness.Story, limit64(nil)).Text()
+	r := rehearse(t)
 	for i, at := range silentTokens {
-		for _, action := range []string{"drop", "stop"} {
-			grid{s, i % 2, at, action, i%2 == 0, limit64(nil), want}.try(t)
-			for _, n := range s.Status().Nodes {
-				if !n.Alive {
-					wake(t, s, n.ID)
-				}
-			}
-			s.AwaitHealthy()
+		more := limit64(nil)
+		if i%2 == 1 {
+			more = limit64(sampled)
+		}
+		want := r.Ask(harness.Story, more).Text()
+		for k, action := range []string{"drop", "stop"} {
+			r.try(t, trial{failures: []gateway.ChaosOrder{{Stage: (i + k) % 2, AtToken: at, Action: action}}, streamed: i%2 == 0, more: more, want: want})
+			r.wakeAll(t)
 		}
 	}
 }
 
-// grid is one trial: a failure at one token of one stage.
-type grid struct {
-	s        *harness.Swarm
-	stage    int
-	at       int
-	action   string
-	streamed bool
-	more     map[string]any
-	want     string
-}
-
-func (g grid) String() string {
-	return fmt.Sprintf("%s of stage %d before token %d, streamed %v", g.action, g.stage, g.at, g.streamed)
-}
-
-func (g grid) try(t *testing.T) {
-	t.Helper()
-	g.s.AwaitHealthy()
-	before := processesOf(g.s.Status())
-	code, _, body := g.s.Post(context.Background(), "/v1/swarm/chaos/arm", map[string]any{"stage": g.stage, "at_token": g.at, "action": g.action})
-	if code != 200 {
-		t.Fatalf("%s: arm: %d %s", g, code, body)
-	}
-	text, rescues := g.ask(t)
-	if text != g.want {
-		t.Errorf("%s: got %q, want %q", g, text, g.want)
-	}
-	if rescues < 1 {
-		t.Errorf("%s: no rescue is told of", g)
-	}
-	if g.action == "kill" {
-		g.s.Await(g.String()+": one old process is gone", 5*time.Second, func() bool {
-			return slices.ContainsFunc(before, harness.Gone)
-		})
+// Two nodes die in one answer: the same stage's twice, and those of two stages.
+func TestTwoKillsInOneAnswer(t *testing.T) {
+	r := rehearse(t)
+	for _, mode := range []map[string]any{nil, sampled} {
+		more := limit64(mode)
+		want := r.Ask(harness.Story, more).Text()
+		for i, at := range twoKills {
+			for _, second := range []gateway.ChaosOrder{
+				{Stage: at[2], AtToken: at[1], Rescues: 1},
+				{Stage: 1 - at[2], AtToken: at[1]},
+			} {
+				first := gateway.ChaosOrder{Stage: at[2], AtToken: at[0], Action: "kill"}
+				second.Action = "kill"
+				r.try(t, trial{failures: []gateway.ChaosOrder{first, second}, streamed: i%2 == 0, more: more, want: want, rescues: 2})
+			}
+		}
 	}
 }
 
-func (g grid) ask(t *testing.T) (string, int) {
-	t.Helper()
-	if !g.streamed {
-		a := g.s.AskWith(t, harness.Story, g.more)
-		return a.Text(), a.Hecate.Rescues
-	}
-	st, err := g.s.AskStream(context.Background(), harness.Story, g.more, nil)
-	if err != nil || !st.Done || st.Broken != nil {
-		t.Errorf("%s: %v, done %v, %v", g, err, st.Done, st.Broken)
-	}
-	return st.Text, st.Rescues
-}
-
-func processesOf(st report.Status) (pids []int) {
-	for _, n := range st.Nodes {
-		pids = append(pids, n.PID)
-	}
-	return pids
-}
-
-// TestASpliceRecomputesNothing: the stage that survives computes each row once.
-func TestASpliceRecomputesNothing(t *testing.T) {
-	s := harness.Up(t, "--allow-chaos")
-	before := steady(s)
-	route := nodesOf(s.Ask(harness.Story, limit64(nil)).Header.Get("X-Hecate-Route"))
-	usual := steady(s)
-	s.Post(context.Background(), "/v1/swarm/chaos/arm", map[string]any{"stage": 1, "at_token": 30, "action": "kill"})
-	a := s.Ask(harness.Story, limit64(nil))
-	if a.Hecate.Rescues != 1 {
-		t.Fatalf("%d rescues", a.Hecate.Rescues)
-	}
-	survivor := route[0]
-	if !strings.HasPrefix(a.Hecate.Route, survivor+"[") {
-		t.Skipf("another copy took over (%s): nothing was spliced", a.Hecate.Route)
-	}
-	after := steady(s)
-	if once, again := usual[survivor]-before[survivor], after[survivor]-usual[survivor]; again != once {
-		t.Errorf("%s computed %d rows in the undisturbed answer and %d in the rescued one", survivor, once, again)
+// The substitute dies while it replays, before it has seen the token that the
+// first one died of.
+func TestAKillDuringReplay(t *testing.T) {
+	r := rehearse(t)
+	want := r.Ask(harness.Story, limit64(nil)).Text()
+	for i, at := range replayKills {
+		for stage := range 2 {
+			r.try(t, trial{failures: []gateway.ChaosOrder{
+				{Stage: stage, AtToken: at[0], Action: "kill"},
+				{Stage: stage, AtToken: at[1], Action: "kill", Rescues: 1},
+			}, streamed: i%2 == 0, more: limit64(nil), want: want})
+		}
 	}
 }
 

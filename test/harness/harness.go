@@ -27,12 +27,21 @@ var build struct {
 	sync.Once
 	path string
 	err  error
+	kept bool // somebody else's
 }
+
+// BinaryVariable names a binary that was built before, for a test that runs
+// itself again in another network.
+const BinaryVariable = "HECATE_TEST_BINARY"
 
 // Binary builds hecate once per test run and gives its path.
 func Binary(t testing.TB) string {
 	t.Helper()
 	build.Do(func() {
+		if build.path = os.Getenv(BinaryVariable); build.path != "" {
+			build.kept = true
+			return
+		}
 		dir, err := os.MkdirTemp("", "hecate-test")
 		if err != nil {
 			build.err = err
@@ -59,7 +68,7 @@ func Build(path string, args ...string) error {
 
 // Remove deletes the binary; for TestMain.
 func Remove() {
-	if build.path != "" {
+	if build.path != "" && !build.kept {
 		_ = os.RemoveAll(filepath.Dir(build.path))
 	}
 }
@@ -257,14 +266,22 @@ func (s *Swarm) TryPost(ctx context.Context, path string, body any) (int, http.H
 // Await polls until a condition holds.
 func (s *Swarm) Await(what string, within time.Duration, holds func() bool) {
 	s.T.Helper()
-	deadline := time.Now().Add(within)
+	if !s.Within(within, holds) {
+		s.T.Fatalf("after %s still not: %s", within, what)
+	}
+}
+
+// Within polls until a condition holds; false when it did not in time.
+func (s *Swarm) Within(limit time.Duration, holds func() bool) bool {
+	deadline := time.Now().Add(limit)
 	for !holds() {
 		if time.Now().After(deadline) {
-			s.T.Fatalf("after %s still not: %s", within, what)
+			return false
 		}
 		runtime.Gosched()
 		<-time.After(20 * time.Millisecond)
 	}
+	return true
 }
 
 // AwaitHealthy waits until every copy lives.

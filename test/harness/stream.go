@@ -18,6 +18,7 @@ type Stream struct {
 	Finish  string
 	Usage   *openai.Usage
 	Rescues int
+	Route   string        // at the end
 	Done    bool          // [DONE] came
 	Fault   *openai.Error // an error event came
 	Events  int
@@ -79,7 +80,7 @@ func (s *Stream) take(data string, each func(string)) error {
 		s.Usage = event.Usage
 	}
 	if event.Hecate != nil {
-		s.Rescues = event.Hecate.Rescues
+		s.Rescues, s.Route = event.Hecate.Rescues, event.Hecate.Route
 	}
 	for _, c := range event.Choices {
 		if c.Delta.Content != nil {

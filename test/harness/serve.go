@@ -17,6 +17,18 @@ func Serve(t testing.TB, args ...string) *Swarm {
 	return start(t, t.TempDir(), "serve", args...)
 }
 
+// ServeIn is Serve on a data folder.
+func ServeIn(t testing.TB, data string, args ...string) *Swarm {
+	t.Helper()
+	return start(t, data, "serve", args...)
+}
+
+// Kill ends the gateway as a power cut would.
+func (s *Swarm) Kill() {
+	_ = s.cmd.Process.Kill()
+	<-s.done
+}
+
 // Token is the join token that the gateway printed.
 func (s *Swarm) Token() string {
 	s.T.Helper()
@@ -53,9 +65,16 @@ type Worker struct {
 // test ends.
 func Join(t testing.TB, name string, args ...string) *Worker {
 	t.Helper()
+	return JoinVia(t, nil, append([]string{"--name", name, "--data", filepath.Join(t.TempDir(), name), "--listen", "127.0.0.1:0"}, args...)...)
+}
+
+// JoinVia starts a worker through other programs: each gets the rest of the
+// command line as its last arguments. Only the given arguments go to the worker.
+func JoinVia(t testing.TB, via []string, args ...string) *Worker {
+	t.Helper()
 	w := &Worker{t: t, done: make(chan struct{})}
-	all := append([]string{"node", "run", "--name", name, "--data", filepath.Join(t.TempDir(), name), "--listen", "127.0.0.1:0"}, args...)
-	w.cmd = exec.Command(Binary(t), all...)
+	all := append(append(append([]string{}, via...), Binary(t), "node", "run"), args...)
+	w.cmd = exec.Command(all[0], all[1:]...)
 	w.cmd.Stderr = &w.log
 	if err := w.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -85,6 +104,9 @@ func (w *Worker) Wait() error {
 	}
 	return w.err
 }
+
+// PID is the worker's process.
+func (w *Worker) PID() int { return w.cmd.Process.Pid }
 
 // Log is what the worker has logged.
 func (w *Worker) Log() string { return w.log.String() }

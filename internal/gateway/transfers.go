@@ -8,9 +8,9 @@ import (
 )
 
 // loadingOf lists what is on its way into a node's memory.
-func loadingOf(h *control.Health) (out []report.Loading) {
+func loadingOf(h *control.Health) (out []report.Transfer) {
 	for _, l := range h.Loading {
-		out = append(out, report.Loading{Model: l.Model, Layers: l.Layers, Phase: string(l.Phase), Done: l.Done, Total: l.Total, Error: l.Error})
+		out = append(out, report.Transfer{Model: l.Model, Layers: l.Layers, Phase: string(l.Phase), Done: l.Done, Total: l.Total, Error: l.Error})
 	}
 	return out
 }

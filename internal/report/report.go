@@ -38,7 +38,7 @@ type Node struct {
 	Cells          int               `json:"cells"`
 	FreeCells      int               `json:"free_cells"`
 	Fragments      []swarm.Fragment  `json:"fragments"`         // what it really holds
-	Loading        []Loading         `json:"loading,omitempty"` // what is on its way there
+	Loading        []Transfer        `json:"loading,omitempty"` // what is on its way there
 	Exactness      string            `json:"exactness,omitempty"`
 	IfItDies       map[string]string `json:"if_it_dies,omitempty"` // per model: unaffected, copy, splice, fallback, down
 }
@@ -59,8 +59,8 @@ type Model struct {
 	SentBytes     int64      `json:"sent_bytes,omitempty"` // of its weights, from this gateway to nodes, since the gateway's start
 }
 
-// Loading is a range of layers on its way into a node's memory.
-type Loading struct {
+// Transfer is a range of layers on its way into a node's memory.
+type Transfer struct {
 	Model  string           `json:"model"`
 	Layers swarm.LayerRange `json:"layers"`
 	Phase  string           `json:"phase"`           // fetching, loading, failed

@@ -145,7 +145,7 @@ func TestBrokenCablesUnderLoad(t *testing.T) {
 	}{
 		{"the cable is pulled", 0, func(m *machine) { ip(t, "link", "set", m.cable, "down") }, func(m *machine) { ip(t, "link", "set", m.cable, "up") }},
 		{"it does not hear us", 1, func(m *machine) { ip(t, "route", "add", "blackhole", m.ip+"/32") }, func(m *machine) { ip(t, "route", "del", "blackhole", m.ip+"/32") }},
-		{"it stands still", 2, func(m *machine) { send(t, m.PID(), syscall.SIGSTOP) }, func(m *machine) { send(t, m.PID(), syscall.SIGCONT) }},
+		{"it stands still", 2, func(m *machine) { signalProcess(t, m.PID(), syscall.SIGSTOP) }, func(m *machine) { signalProcess(t, m.PID(), syscall.SIGCONT) }},
 	} {
 		m, name := machines[f.machine], names[f.machine]
 		c.more(s, 2)
@@ -165,7 +165,7 @@ func TestBrokenCablesUnderLoad(t *testing.T) {
 	}
 }
 
-func send(t *testing.T, pid int, sig syscall.Signal) {
+func signalProcess(t *testing.T, pid int, sig syscall.Signal) {
 	t.Helper()
 	if err := syscall.Kill(pid, sig); err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"hecate/internal/control/identity"
 	"hecate/internal/control/keys"
 	"hecate/internal/control/plane"
+	"hecate/internal/event"
 	"hecate/internal/gateway"
 	"hecate/internal/gateway/answer"
 	"hecate/internal/weights"
@@ -58,13 +59,14 @@ type host struct {
 	links   *chaos.Links // ways to the nodes that can be made to fail; nil: nobody may
 	pool    *pool.Pool
 	reverse net.Listener // for nodes that cannot be dialled
+	events  *event.Stream
 	gateway *gateway.Gateway
 	api     net.Listener
 }
 
 // openHost takes the ports and starts what others connect to. close frees it.
 func openHost(ctx context.Context, cfg hostConfig) (*host, error) {
-	h := &host{cfg: cfg}
+	h := &host{cfg: cfg, events: event.New(0)}
 	for _, step := range []func(context.Context) error{h.openPlane, h.openAPI, h.openData, h.openGateway} {
 		if err := step(ctx); err != nil {
 			h.close()
@@ -105,7 +107,7 @@ func (h *host) openData(context.Context) (err error) {
 	cfg := pool.Config{
 		NodeID: h.cfg.name, SwarmID: h.plane.Swarm(),
 		TLS: creds.Both(identity.RoleNode), Identify: identity.PeerName,
-		Observe: gateway.Bereaved(h.plane.Membership().ReportReset),
+		Observe: h.observe(),
 	}
 	if h.cfg.allowChaos {
 		h.links = chaos.NewLinks(h.nodeAt)
@@ -125,6 +127,15 @@ func (h *host) openData(context.Context) (err error) {
 	return nil
 }
 
+// observe tells what happens to connections.
+func (h *host) observe() func(pool.Event) {
+	bereaved := gateway.Bereaved(h.plane.Membership().ReportReset)
+	return func(e pool.Event) {
+		h.events.Publish(gateway.PoolFact(e))
+		bereaved(e)
+	}
+}
+
 // nodeAt names the node whose data port has an address, "" when there is none.
 func (h *host) nodeAt(addr string) string {
 	view := h.plane.Membership().View()
@@ -141,7 +152,8 @@ func (h *host) openGateway(context.Context) error {
 		Name: h.cfg.name, Version: version(), AllowHosts: h.cfg.allowHosts, AllowChaos: h.cfg.allowChaos, RequireKey: h.wantsKey(), Memory: h.cfg.memory,
 		Limits: answer.Limits{RescueTime: h.cfg.rescueTime},
 		Store:  h.plane.Store(), Bus: h.plane.Bus(), Membership: h.plane.Membership(), Pool: h.pool,
-		Reverse: func() []string { return h.plane.Advertised(h.reverse) }, Files: modelFile, Sent: h.weights.Served, Log: h.cfg.log,
+		Reverse: func() []string { return h.plane.Advertised(h.reverse) }, Files: modelFile, Sent: h.weights.Served,
+		Events: h.events, Administrator: h.plane.Administrator, Log: h.cfg.log,
 	}
 	if h.links != nil {
 		cfg.Links = h.links

@@ -267,7 +267,6 @@ func (m *Membership) apply(step func(*Roster, time.Time) []Event) {
 		if g, ok := e.(Ghost); ok {
 			m.mu.asks["superseded "+g.Node] = func(ctx context.Context) { m.banish(ctx, g) }
 		}
-		m.cfg.Log.Info(e.String(), "node", e.About())
 		for s := range m.mu.subs {
 			s.offer(e)
 		}

@@ -135,6 +135,7 @@ func (g *Gateway) bendLink(w http.ResponseWriter, r *http.Request) error {
 	if err := g.cfg.Links.Tell(r.Context(), o.Node, o.Command); err != nil {
 		return openai.BadRequest("command", "invalid_value", "%s.", err)
 	}
+	g.bent.note(o.Node, o.Command)
 	g.log.Warn("a link was told to fail", "node", o.Node, "command", o.Command)
 	return writeJSON(w, map[string]string{"node": o.Node, "link": o.Command})
 }

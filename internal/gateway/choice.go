@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"hecate/internal/gateway/answer"
+	"hecate/internal/gateway/live"
 	"hecate/internal/gateway/openai"
 	"hecate/internal/stage"
 )
@@ -32,6 +33,7 @@ type choice struct {
 	began   time.Time
 	first   time.Duration // until the first token
 	told    func(*choice) // told at the end of a whole choice
+	pulse   *live.Pulse   // told of every token
 
 	produced int // tokens so far, without the one that only ends the turn
 }
@@ -48,6 +50,7 @@ func (c *choice) next() (piece, error) {
 		}
 		c.left--
 		c.produced++
+		c.pulse.Token()
 		c.held = append(c.held, token)
 		text, stopped := c.speaker.Add(token.ID)
 		switch {

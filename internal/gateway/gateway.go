@@ -17,9 +17,11 @@ import (
 
 	"hecate/internal/control"
 	"hecate/internal/control/keys"
+	"hecate/internal/event"
 	"hecate/internal/gateway/admission"
 	"hecate/internal/gateway/answer"
 	"hecate/internal/gateway/dispatch"
+	"hecate/internal/gateway/live"
 	"hecate/internal/metrics"
 	"hecate/pool"
 	"hecate/swarm"
@@ -44,7 +46,10 @@ type Config struct {
 	Reverse    func() []string                            // where nodes connect that cannot be reached; nil: nowhere
 	Files      func(*control.ModelRecord) (string, error) // where a model's GGUF is on this machine
 	Sent       func() map[string]int64                    // bytes of weights that left this gateway, by content hash; nil: none do
-	Log        *slog.Logger
+	Events     *event.Stream                              // where what happens is told; nil: one of its own
+	// Administrator says that a token is the operator's; nil: nobody administers over HTTP.
+	Administrator func(token string) bool
+	Log           *slog.Logger
 }
 
 // Gateway serves the API. New, then Run until its context ends; Handler may be
@@ -65,6 +70,14 @@ type Gateway struct {
 	settling   sync.WaitGroup // generations whose clients have all they asked for
 	plan       atomic.Pointer[control.PlanDocument]
 	reach      reach
+	events     *event.Stream
+	traffic    *traffic
+	refusals   *refusals
+	bent       bent // links
+	pulse      live.Pulse
+	feed       *live.Feed
+	watched    chan struct{} // somebody begins to watch
+	watching   watchers
 	offer      atomic.Pointer[control.Offer] // what nodes may be asked for
 
 	counts struct {
@@ -84,7 +97,13 @@ func New(cfg Config) *Gateway {
 	if cfg.Memory == 0 {
 		cfg.Memory = 1 << 30
 	}
-	g := &Gateway{cfg: cfg, log: cfg.Log}
+	g := &Gateway{
+		cfg: cfg, log: cfg.Log, events: cfg.Events, feed: live.NewFeed(), watched: make(chan struct{}),
+		traffic: newTraffic(), refusals: newRefusals(),
+	}
+	if g.events == nil {
+		g.events = event.New(0)
+	}
 	g.counts.rescues = map[answer.RescueKind]int64{}
 	g.usable = func(m *Model) bool { return g.missing(m) == "" }
 	g.chaos.allowed = cfg.AllowChaos
@@ -97,10 +116,10 @@ func New(cfg Config) *Gateway {
 	}
 	g.admission = admission.New(g.dispatch, cfg.Queues)
 	g.runner = &answer.Runner{
-		Router: g.admission, Opener: opener{cfg.Pool}, Budget: answer.NewBudget(cfg.Memory),
+		Router: observed{g.admission, g.traffic, g.refusals}, Opener: opener{cfg.Pool}, Budget: answer.NewBudget(cfg.Memory),
 		Limits: cfg.Limits, Yields: g.yields, Poison: &answer.Poison{}, Events: g.witness, Log: cfg.Log,
 	}
-	g.metrics = metrics.New(metrics.Sources{Swarm: g.Status, Pool: cfg.Pool.Snapshot})
+	g.metrics = metrics.New(metrics.Sources{Swarm: g.Status, Pool: cfg.Pool.Snapshot, Events: g.events})
 	if cfg.RequireKey {
 		g.keys = keys.NewRing(cfg.Store, cfg.Log)
 	}
@@ -127,6 +146,9 @@ func (g *Gateway) routes() http.Handler {
 	mux.HandleFunc("GET /v1/swarm", g.look(g.showSwarm))
 	mux.HandleFunc("GET /v1/swarm/plan", g.look(g.showPlan))
 	mux.HandleFunc("GET /v1/swarm/explain", g.look(g.explain))
+	mux.HandleFunc("GET /v1/swarm/events", g.look(g.showEvents))
+	mux.HandleFunc("GET /v1/swarm/live", g.look(g.showLive))
+	mux.HandleFunc("POST /v1/swarm/nodes/{id}/{action}", g.look(g.steerNode))
 	mux.HandleFunc("GET /v1/pool", g.look(g.showPool))
 	mux.HandleFunc("POST /v1/swarm/chaos/arm", g.look(g.armChaos))
 	mux.HandleFunc("POST /v1/swarm/chaos/link", g.look(g.bendLink))
@@ -137,13 +159,15 @@ func (g *Gateway) routes() http.Handler {
 	return mux
 }
 
-// witness counts what befell answers.
+// witness counts and tells what befell answers.
 func (g *Gateway) witness(e answer.Event) {
+	g.events.Publish(ofAnswer(e, g.traffic.modelOf(e.Job)))
 	if e.Kind == "lost" {
 		g.counts.lost.Add(1)
 		return
 	}
 	g.metrics.Answers.Rescued(string(e.Rescue), e.Gap)
+	g.pulse.Gap(e.Gap)
 	g.counts.mu.Lock()
 	defer g.counts.mu.Unlock()
 	g.counts.rescues[e.Rescue]++
@@ -161,6 +185,9 @@ func (g *Gateway) Run(ctx context.Context) error {
 		failed <- control.FollowPlan(ctx, g.cfg.Store, g.log, func(d *control.PlanDocument) { offer(plans, d) })
 	})
 	wg.Go(func() { failed <- g.followModels(ctx) })
+	wg.Go(func() { newHerald(g).run(ctx) })
+	wg.Go(func() { g.paint(ctx) })
+	wg.Go(func() { g.logEvents(ctx) })
 	if g.keys != nil {
 		wg.Go(func() { failed <- g.keys.Run(ctx) })
 	}
@@ -186,7 +213,6 @@ func (g *Gateway) steer(ctx context.Context, plans <-chan *control.PlanDocument,
 		case doc := <-plans:
 			g.plan.Store(doc)
 			g.dispatch.SetPlan(doc.Plan)
-			g.log.Info("plan taken", "generation", doc.Generation, "hash", doc.Hash)
 		case <-views:
 		case <-look.C:
 			g.lookAround(ctx)

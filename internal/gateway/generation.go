@@ -71,7 +71,7 @@ func (g *Gateway) begin(ctx context.Context, w wish) (*generation, error) {
 			gen.close()
 			return nil, err
 		}
-		c := &choice{index: i, text: w.model.Text, speaker: speakers[i], left: limit, began: began, told: g.measure(w.model.Record.ID)}
+		c := &choice{index: i, text: w.model.Text, speaker: speakers[i], left: limit, began: began, told: g.measure(w.model.Record.ID), pulse: &g.pulse}
 		c.answer.Store(a)
 		gen.choices = append(gen.choices, c)
 	}
@@ -85,6 +85,7 @@ func (g *Gateway) begin(ctx context.Context, w wish) (*generation, error) {
 func (g *Gateway) measure(model string) func(*choice) {
 	return func(c *choice) {
 		g.metrics.Answers.First(model, c.first)
+		g.pulse.First(c.first)
 		g.metrics.Answers.Finished(model, time.Since(c.began), c.first, c.produced)
 	}
 }

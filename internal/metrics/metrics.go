@@ -11,14 +11,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"hecate/internal/event"
 	"hecate/internal/report"
 	"hecate/pool"
 )
 
 // Sources are what a scrape reads.
 type Sources struct {
-	Swarm func() report.Status
-	Pool  func() pool.Snapshot
+	Swarm  func() report.Status
+	Pool   func() pool.Snapshot
+	Events *event.Stream // nil: none
 }
 
 // Metrics is a registry of its own with the histograms that answers fill.
@@ -32,7 +34,7 @@ func New(src Sources) *Metrics {
 	m := &Metrics{registry: prometheus.NewRegistry(), Answers: newAnswers()}
 	m.registry.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		&swarmCollector{src.Swarm}, &poolCollector{src.Pool},
+		&swarmCollector{src.Swarm}, &poolCollector{src.Pool}, &eventCollector{src.Events},
 	)
 	m.Answers.register(m.registry)
 	return m

@@ -96,14 +96,17 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *Server) admit(r *http.Request) error {
 	const scheme = "Bearer "
 	given := r.Header.Get("Authorization")
-	if len(given) < len(scheme) || given[:len(scheme)] != scheme || r.Header.Get("Origin") != "" {
-		return ErrForbidden
-	}
-	hash := sha256.Sum256([]byte(given[len(scheme):]))
-	if subtle.ConstantTimeCompare(hash[:], s.hash[:]) != 1 {
+	if len(given) < len(scheme) || given[:len(scheme)] != scheme || r.Header.Get("Origin") != "" || !s.Holds(given[len(scheme):]) {
 		return ErrForbidden
 	}
 	return nil
+}
+
+// Holds says that a token is the admin token, in a time that does not tell how
+// much of it is right.
+func (s *Server) Holds(token string) bool {
+	hash := sha256.Sum256([]byte(token))
+	return subtle.ConstantTimeCompare(hash[:], s.hash[:]) == 1
 }
 
 func decode(r *http.Request, into any) error {

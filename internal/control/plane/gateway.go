@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"hecate/internal/control"
+	"hecate/internal/control/admin"
 	"hecate/internal/control/discovery"
 	"hecate/internal/control/enrol"
 	"hecate/internal/control/identity"
@@ -87,6 +88,7 @@ type Gateway struct {
 	join        net.Listener
 	socket      net.Listener // of administration; nil where it cannot be had
 	http        *http.Server
+	admin       *admin.Server
 
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup

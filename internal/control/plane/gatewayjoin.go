@@ -50,7 +50,8 @@ func (g *Gateway) handler() (http.Handler, error) {
 		return nil, err
 	}
 	mux := http.NewServeMux()
-	mux.Handle("/v1/admin/", admin.NewServer(g, access.Token, g.cfg.Log))
+	g.admin = admin.NewServer(g, access.Token, g.cfg.Log)
+	mux.Handle("/v1/admin/", g.admin)
 	if g.cfg.Weights != nil {
 		mux.Handle(weightsPath, g.cfg.Weights(g))
 	}
@@ -65,6 +66,9 @@ func (g *Gateway) handler() (http.Handler, error) {
 	}))
 	return mux, nil
 }
+
+// Administrator says that a token is the admin token.
+func (g *Gateway) Administrator(token string) bool { return g.admin.Holds(token) }
 
 // openSocket listens on the socket in the data folder. Where that is not
 // possible (a very long path), administration goes over TLS only.

@@ -3,23 +3,34 @@ package cli
 import (
 	"context"
 	"fmt"
-	"io"
-	"maps"
-	"slices"
+	"strings"
 
-	"hecate/internal/engine/gguf"
 	"hecate/internal/report"
-	"hecate/swarm"
 )
 
 type modelCmd struct {
-	Ls      modelLsCmd      `cmd:"" help:"List the swarm's models."`
-	Inspect modelInspectCmd `cmd:"" help:"Read a GGUF file: layers, sizes, kinds of weights."`
+	Add     modelAddCmd     `cmd:"" help:"Put a GGUF file, or all of a folder, into a running gateway's store and the swarm's catalogue."`
+	Ls      modelLsCmd      `cmd:"" help:"List the swarm's models: copies, readiness, transfers."`
+	Rm      modelRmCmd      `cmd:"" help:"Take a model out; answers that run finish."`
+	Shard   modelShardCmd   `cmd:"" help:"Write a range of layers as a GGUF file of its own."`
+	Inspect modelInspectCmd `cmd:"" help:"Read a GGUF file: layers, sizes, kinds of weights, what fits where."`
 }
 
 type modelLsCmd struct {
 	where
 	JSON bool `help:"Print as JSON."`
+}
+
+// listedModel is a model with what is on its way to nodes.
+type listedModel struct {
+	report.Model
+	Transfers []transfer `json:"transfers,omitempty"`
+}
+
+// transfer is a range of a model's layers on its way into a node's memory.
+type transfer struct {
+	Node string `json:"node"`
+	report.Transfer
 }
 
 // Run lists models.
@@ -28,67 +39,73 @@ func (m *modelLsCmd) Run(ctx context.Context, c console) error {
 	if err := m.get(ctx, "/v1/swarm", &st); err != nil {
 		return err
 	}
+	list := []listedModel{}
+	for _, x := range st.Models {
+		list = append(list, listedModel{x, transfersOf(st, x.ID)})
+	}
 	if m.JSON {
-		return printJSON(c.out, st.Models)
+		return printJSON(c.out, list)
 	}
 	t := table(c.out)
-	fmt.Fprintln(t, "MODEL\tREADY\tLAYERS\tSIZE\tCONTEXT\tCOPIES\tWHAT")
-	for _, x := range st.Models {
-		what := "-"
-		if x.Demo {
-			what = "demo: a toy, it makes mistakes"
-		}
-		ready := "yes"
-		if !x.Ready {
-			ready = "no: " + x.Missing
-		}
-		fmt.Fprintf(t, "%s\t%s\t%d\t%s\t%d\t%d\t%s\n", x.ID, ready, x.Layers, sizeOf(x.Bytes), x.ContextLength, len(x.Pipelines), what)
+	fmt.Fprintln(t, "MODEL\tREADY\tLAYERS\tSIZE\tCONTEXT\tCOPIES\tSENT\tON ITS WAY\tWHAT")
+	for _, x := range list {
+		fmt.Fprintln(t, modelRow(x))
 	}
 	return t.Flush()
 }
 
-type modelInspectCmd struct {
-	File string `arg:"" type:"existingfile" help:"GGUF file."`
-	JSON bool   `help:"Print as JSON."`
-}
-
-// Run describes a file; a file that cannot be used is the caller's mistake.
-func (m *modelInspectCmd) Run(c console) error {
-	info, err := gguf.Inspect(m.File)
-	if err != nil {
-		return &UsageError{err}
-	}
-	if m.JSON {
-		return printJSON(c.out, info)
-	}
-	printInfo(c.out, info)
-	return nil
-}
-
-func printInfo(w io.Writer, i gguf.ModelInfo) {
-	t := table(w)
-	fmt.Fprintf(t, "architecture\t%s\n", i.Architecture)
-	fmt.Fprintf(t, "name\t%s\n", i.Name)
-	fmt.Fprintf(t, "layers\t%d of width %d, %d heads, %d for keys and values\n", i.Layers, i.Width, i.Heads, i.KVHeads)
-	fmt.Fprintf(t, "vocabulary\t%d tokens\n", i.Vocab)
-	fmt.Fprintf(t, "context\t%d tokens\n", i.Context)
-	fmt.Fprintf(t, "embedding\t%s\n", sizeOf(i.EmbeddingBytes))
-	fmt.Fprintf(t, "head\t%s%s\n", sizeOf(i.HeadBytes), map[bool]string{true: " (the embedding once more)"}[i.TiedHead])
-	if len(i.LayerBytes) > 0 {
-		fmt.Fprintf(t, "each layer\t%s to %s\n", sizeOf(slices.Min(i.LayerBytes)), sizeOf(slices.Max(i.LayerBytes)))
-	}
-	fmt.Fprintf(t, "KV cache\t%d bytes per token and layer\n", i.KVBytes)
-	for _, k := range slices.Sorted(maps.Keys(i.Kinds)) {
-		fmt.Fprintf(t, "stored as %s\t%s\n", k, sizeOf(i.Kinds[k]))
-	}
-	_ = t.Flush()
-	spec := specOf("model", i)
-	fmt.Fprintln(w)
-	for nodes := 1; nodes <= 4; nodes++ {
-		for copies := 1; copies <= min(nodes, 2); copies++ {
-			if need, err := (swarm.Planner{}).MinimumNodeMemory(spec, nodes, copies); err == nil {
-				fmt.Fprintf(w, "%d nodes, %d copies: %s per node\n", nodes, copies, sizeOf(need))
+func transfersOf(st report.Status, model string) (out []transfer) {
+	for _, n := range st.Nodes {
+		for _, l := range n.Loading {
+			if n.Alive && l.Model == model {
+				out = append(out, transfer{n.ID, l})
 			}
 		}
 	}
+	return out
+}
+
+func modelRow(x listedModel) string {
+	ready := "yes"
+	if !x.Ready {
+		ready = "no: " + x.Missing
+	}
+	live := 0
+	for _, p := range x.Pipelines {
+		if p.Live {
+			live++
+		}
+	}
+	var moves []string
+	for _, t := range x.Transfers {
+		moves = append(moves, t.Node+" "+loadingText(t.Transfer))
+	}
+	return fmt.Sprintf("%s\t%s\t%d\t%s\t%d\t%d of %d\t%s\t%s\t%s", x.ID, ready, x.Layers, sizeOf(x.Bytes), x.ContextLength, live, len(x.Pipelines),
+		sizeOf(x.SentBytes), orDash(strings.Join(moves, ", ")), orDash(kindOf(x.Model)))
+}
+
+// loadingText says in a few words how far a range is.
+func loadingText(l report.Transfer) string {
+	what := fmt.Sprintf("%s[%s]", l.Phase, l.Layers)
+	switch {
+	case l.Error != "":
+		return what + ": " + l.Error
+	case l.Total > 0:
+		return fmt.Sprintf("%s %d%%", what, 100*l.Done/l.Total)
+	}
+	return what
+}
+
+func kindOf(m report.Model) string {
+	var kinds []string
+	if m.Demo {
+		kinds = append(kinds, "demo: a toy, it makes mistakes")
+	}
+	if m.Expert {
+		kinds = append(kinds, "expert")
+	}
+	if m.FallbackFor != "" {
+		kinds = append(kinds, "stands in for "+m.FallbackFor)
+	}
+	return strings.Join(kinds, ", ")
 }

@@ -64,6 +64,53 @@ func RemoveModel(ctx context.Context, store Store, id string) error {
 	return nil
 }
 
+// ErrCatalogue is matched when the catalogue cannot be changed as asked, because of
+// what else is in it.
+var ErrCatalogue = errors.New("the catalogue does not allow it")
+
+// AddModel adds a model, or changes how one of that name and content is placed.
+// The content of a name does not change while it is served: its layers would be
+// mixed with those that nodes hold.
+func AddModel(ctx context.Context, store Store, rec *ModelRecord) error {
+	have, err := Models(ctx, store)
+	if err != nil {
+		return err
+	}
+	fallback := rec.Spec.FallbackFor == ""
+	for _, m := range have {
+		if m.ID == rec.ID && m.Hash != rec.Hash {
+			return fmt.Errorf("%w: there is a model %q with other content; take it out first, or choose another name", ErrCatalogue, rec.ID)
+		}
+		if m.ID == rec.ID {
+			rec.Created, rec.Demo = m.Created, m.Demo
+		}
+		fallback = fallback || m.ID == rec.Spec.FallbackFor && m.ID != rec.ID
+	}
+	if !fallback {
+		return fmt.Errorf("%w: %q is to stand in for %q, which is no other model of it", ErrCatalogue, rec.ID, rec.Spec.FallbackFor)
+	}
+	return PutModel(ctx, store, rec)
+}
+
+// WithdrawModel takes a model out, unless another one needs it in the catalogue.
+func WithdrawModel(ctx context.Context, store Store, id string) error {
+	have, err := Models(ctx, store)
+	if err != nil {
+		return err
+	}
+	known := false
+	for _, m := range have {
+		known = known || m.ID == id
+		if m.Spec.FallbackFor == id {
+			return fmt.Errorf("%w: %q stands in for %q; take that out first", ErrCatalogue, m.ID, id)
+		}
+	}
+	if !known {
+		return fmt.Errorf("model %q: %w", id, ErrNotFound)
+	}
+	return RemoveModel(ctx, store, id)
+}
+
 // Models lists the catalogue in id order.
 func Models(ctx context.Context, store Store) ([]*ModelRecord, error) {
 	return list(ctx, store, BucketModels, func() *ModelRecord { return new(ModelRecord) })

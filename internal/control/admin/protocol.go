@@ -84,6 +84,7 @@ var codes = []struct {
 	{control.ErrNotFound, "not_found", 404},
 	{keys.ErrUnknown, "not_found", 404},
 	{control.ErrConflict, "conflict", 409},
+	{control.ErrCatalogue, "catalogue", 409},
 	{control.ErrBadName, "bad_request", 400},
 	{control.ErrBadDocument, "bad_request", 400},
 	{errBadRequest, "bad_request", 400},

@@ -227,11 +227,11 @@ func (s *Server) putModel(r *http.Request) (any, error) {
 	if err := decode(r, rec); err != nil {
 		return nil, err
 	}
-	return struct{}{}, control.PutModel(r.Context(), s.gateway.Store(), rec)
+	return struct{}{}, control.AddModel(r.Context(), s.gateway.Store(), rec)
 }
 
 func (s *Server) removeModel(r *http.Request) (any, error) {
-	return struct{}{}, control.RemoveModel(r.Context(), s.gateway.Store(), r.PathValue("id"))
+	return struct{}{}, control.WithdrawModel(r.Context(), s.gateway.Store(), r.PathValue("id"))
 }
 
 // orEmpty makes "none" an empty list in JSON.

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"hecate/internal/gateway/openai"
-	"hecate/internal/sampling"
 	"hecate/internal/stage"
 )
 
@@ -35,47 +34,6 @@ func (g *Gateway) chatCompletions(w http.ResponseWriter, r *http.Request) error 
 	return g.reply(w, r, asked, &req.Common, &chatReply{req: req})
 }
 
-// chatWish puts a request to a model.
-func (g *Gateway) chatWish(ctx context.Context, id string, req *openai.ChatRequest, model *Model) (wish, *openai.Error) {
-	prompt, err := model.Text.EncodeChat(ctx, turns(req.Messages))
-	if err != nil {
-		return wish{}, openai.BadRequest("messages", "invalid_value", "The messages do not fit this model's chat template: %s.", err)
-	}
-	out := wish{id: id, model: model, prompt: prompt, maxTokens: req.MaxTokens, stops: req.Stop}
-	for i := range req.Choices() {
-		p, fault := req.Params(i)
-		if fault != nil {
-			return out, fault
-		}
-		out.params = append(out.params, p)
-	}
-	var fault *openai.Error
-	out.params, fault = checkBias(out.params, model)
-	return out, fault
-}
-
-func turns(messages []openai.Message) []Turn {
-	out := make([]Turn, len(messages))
-	for i, m := range messages {
-		role := m.Role
-		if role == "developer" { // OpenAI's newer name for it
-			role = "system"
-		}
-		out[i] = Turn{Role: role, Content: m.Content.Text, Name: m.Name}
-	}
-	return out
-}
-
-// checkBias refuses token ids that the model does not have.
-func checkBias(params []sampling.Params, m *Model) ([]sampling.Params, *openai.Error) {
-	for id := range params[0].LogitBias {
-		if int(id) >= m.Text.Vocabulary() {
-			return nil, openai.BadRequest("logit_bias", "invalid_value", "'logit_bias' names token %d, but this model has %d.", id, m.Text.Vocabulary())
-		}
-	}
-	return params, nil
-}
-
 // chatReply words a generation as a chat completion.
 type chatReply struct{ req *openai.ChatRequest }
 
@@ -86,7 +44,7 @@ func (c *chatReply) whole(gen *generation, parts []gathered) any {
 	}
 	for i, p := range parts {
 		out.Choices = append(out.Choices, openai.ChatChoice{
-			Index: i, Message: openai.AnswerMessage{Role: "assistant", Content: p.text},
+			Index: i, Message: openai.AnswerMessage{Role: "assistant", Content: p.text, ToolCalls: p.calls},
 			Logprobs: c.logprobs(gen, p.tokens), FinishReason: p.finish,
 		})
 	}
@@ -105,7 +63,11 @@ func (c *chatReply) first(gen *generation, choice int) any {
 
 func (c *chatReply) piece(gen *generation, p piece) any {
 	chunk := c.chunk(gen)
-	chunk.Choices = append(chunk.Choices, openai.ChunkChoice{Index: p.choice, Delta: openai.Delta{Content: &p.text}, Logprobs: c.logprobs(gen, p.tokens)})
+	delta := openai.Delta{ToolCalls: p.calls}
+	if p.text != "" || len(p.calls) == 0 {
+		delta.Content = &p.text
+	}
+	chunk.Choices = append(chunk.Choices, openai.ChunkChoice{Index: p.choice, Delta: delta, Logprobs: c.logprobs(gen, p.tokens)})
 	return chunk
 }
 

@@ -16,6 +16,7 @@ import (
 type piece struct {
 	choice int
 	text   string
+	calls  []openai.CallDelta
 	tokens []stage.Token // the tokens behind it, for log-probabilities
 	finish string        // set on the last piece
 	err    error         // instead of all the rest
@@ -27,6 +28,7 @@ type choice struct {
 	answer  atomic.Pointer[answer.Answer] // replaced once, when a second try was faster
 	spoke   bool
 	speaker Speaker
+	ear     *ear // nil: there is nothing to call
 	text    Text
 	left    int           // tokens that may still be generated
 	held    []stage.Token // tokens whose text is not certain yet
@@ -58,8 +60,9 @@ func (c *choice) next() (piece, error) {
 			return c.finish(text, openai.FinishStop), nil
 		case c.left <= 0:
 			return c.finish(text+c.speaker.Rest(), openai.FinishLength), nil
-		case text != "":
-			p := piece{choice: c.index, text: text, tokens: c.held}
+		}
+		if text, calls := c.ear.hear(token, text); text != "" || len(calls) > 0 {
+			p := piece{choice: c.index, text: text, calls: calls, tokens: c.held}
 			c.held = nil
 			return p, nil
 		}
@@ -80,7 +83,11 @@ func (c *choice) token() (stage.Token, error) {
 
 func (c *choice) finish(text, reason string) piece {
 	c.told(c)
-	return piece{choice: c.index, text: text, tokens: c.held, finish: reason}
+	text, calls := c.ear.rest(text)
+	if reason == openai.FinishStop && c.ear.called() {
+		reason = openai.FinishCalls
+	}
+	return piece{choice: c.index, text: text, calls: calls, tokens: c.held, finish: reason}
 }
 
 // run sends all pieces of the choice, the last with a finish or an error.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"hecate/internal/gateway/answer"
+	"hecate/internal/gateway/calls"
 	"hecate/internal/gateway/openai"
 	"hecate/internal/sampling"
 	"hecate/swarm"
@@ -39,6 +40,8 @@ type wish struct {
 	params    []sampling.Params // one per choice
 	chaos     []answer.Chaos
 	caller    answer.Caller
+	style     calls.Style // how the model writes calls
+	callable  []string    // the functions that it may call
 
 	// reword is the same wish put to another model, or why that cannot be.
 	reword  func(*Model) (wish, *openai.Error)
@@ -71,7 +74,7 @@ func (g *Gateway) begin(ctx context.Context, w wish) (*generation, error) {
 			gen.close()
 			return nil, err
 		}
-		c := &choice{index: i, text: w.model.Text, speaker: speakers[i], left: limit, began: began, told: g.measure(w.model.Record.ID), pulse: &g.pulse}
+		c := &choice{index: i, text: w.model.Text, speaker: speakers[i], ear: w.ear(), left: limit, began: began, told: g.measure(w.model.Record.ID), pulse: &g.pulse}
 		c.answer.Store(a)
 		gen.choices = append(gen.choices, c)
 	}

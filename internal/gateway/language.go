@@ -2,13 +2,18 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
+	"hecate/internal/gateway/calls"
 	"hecate/internal/tokens"
 )
 
 // language is a model's vocabulary and chat template as a Text.
-type language struct{ *tokens.Tokenizer }
+type language struct {
+	*tokens.Tokenizer
+	calls calls.Style
+}
 
 // openText reads the language of a GGUF file.
 func openText(path string) (Text, error) {
@@ -20,15 +25,25 @@ func openText(path string) (Text, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return language{t}, nil
+	return language{t, styleOf(t)}, nil
 }
 
-func (l language) EncodeChat(ctx context.Context, turns []Turn) ([]int32, error) {
+// styleOf reads how calls are written from the template that is in use.
+func styleOf(t *tokens.Tokenizer) calls.Style {
+	if t.Template().Name != "gguf" {
+		return calls.Style{} // one of ours, without tools
+	}
+	return calls.StyleOf(t.Source().ChatTemplate, t.Control)
+}
+
+func (l language) Calls() calls.Style { return l.calls }
+
+func (l language) EncodeChat(ctx context.Context, turns []Turn, tools json.RawMessage) ([]int32, error) {
 	messages := make([]tokens.Message, len(turns))
 	for i, t := range turns {
-		messages[i] = tokens.Message{Role: t.Role, Content: t.Content, Name: t.Name}
+		messages[i] = tokens.Message{Role: t.Role, Content: t.Content, Name: t.Name, ToolCalls: t.Calls, ToolCallID: t.CallID}
 	}
-	return l.Tokenizer.EncodeChat(ctx, tokens.Chat{Messages: messages, Generate: true})
+	return l.Tokenizer.EncodeChat(ctx, tokens.Chat{Messages: messages, Tools: tools, Generate: true})
 }
 
 func (l language) Vocabulary() int { return l.Size() }

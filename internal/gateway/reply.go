@@ -24,6 +24,7 @@ type wording interface {
 // gathered is one whole choice.
 type gathered struct {
 	text   string
+	calls  []openai.ToolCall
 	tokens []stage.Token
 	finish string
 }
@@ -113,6 +114,7 @@ func replyWhole(w http.ResponseWriter, r *http.Request, gen *generation, words w
 	texts := make([]strings.Builder, len(gen.choices))
 	err := waitFor(r.Context(), gen, func(p piece) error {
 		texts[p.choice].WriteString(p.text)
+		parts[p.choice].calls = gather(parts[p.choice].calls, p.calls)
 		parts[p.choice].tokens = append(parts[p.choice].tokens, p.tokens...)
 		parts[p.choice].finish = p.finish
 		return nil
@@ -173,7 +175,7 @@ func sendPiece(s *stream, gen *generation, words wording, p piece, spoke *bool, 
 		*spoke = true
 		events = append(events, words.first(gen, p.choice))
 	}
-	if p.text != "" || len(p.tokens) > 0 {
+	if p.text != "" || len(p.calls) > 0 || len(p.tokens) > 0 {
 		events = append(events, words.piece(gen, p))
 	}
 	if p.finish != "" {

@@ -101,7 +101,7 @@ func (a *actor) Abandon()       {}
 // letters is a language of bytes.
 type letters struct{ Text }
 
-func (letters) EncodeChat(_ context.Context, turns []Turn) ([]int32, error) {
+func (letters) EncodeChat(_ context.Context, turns []Turn, _ json.RawMessage) ([]int32, error) {
 	return letters{}.Encode(turns[0].Content)
 }
 

@@ -1,12 +1,19 @@
 package gateway
 
-import "context"
+import (
+	"context"
+	"encoding/json"
+
+	"hecate/internal/gateway/calls"
+)
 
 // Text is a model's language, as the gateway needs it.
 type Text interface {
 	// EncodeChat runs the chat template over the turns, ready for the
-	// assistant's next one.
-	EncodeChat(ctx context.Context, turns []Turn) ([]int32, error)
+	// assistant's next one. tools is OpenAI's array, nil without any.
+	EncodeChat(ctx context.Context, turns []Turn, tools json.RawMessage) ([]int32, error)
+	// Calls is how the model writes calls of tools.
+	Calls() calls.Style
 	// Encode turns plain text into tokens.
 	Encode(text string) ([]int32, error)
 	// IsEnd says that a token ends the answer.
@@ -29,4 +36,8 @@ type Speaker interface {
 }
 
 // Turn is one message of a chat.
-type Turn struct{ Role, Content, Name string }
+type Turn struct {
+	Role, Content, Name string
+	Calls               json.RawMessage // the assistant's calls, OpenAI's array
+	CallID              string          // which call a tool answers
+}

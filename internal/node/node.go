@@ -92,6 +92,7 @@ func (n *Node) build() (err error) {
 	}
 	n.server = NewServer(n.engine, engine.Class(), n.log)
 	n.server.changed = n.member.Changed
+	n.server.words = n.words()
 	if n.cfg.AllowChaos {
 		hole := NewHole(n.listener)
 		n.listener = hole

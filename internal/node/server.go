@@ -23,6 +23,7 @@ type Server struct {
 	gauge     *gauge
 	keeper    *keeper
 	log       *slog.Logger
+	words     *words // nil: none of the answers has a given shape
 	changed   func() // told when a stage began or ended; nil: nobody is
 }
 

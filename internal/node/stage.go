@@ -8,6 +8,7 @@ import (
 
 	"hecate/internal/engine"
 	"hecate/internal/sampling"
+	"hecate/internal/sampling/grammar"
 	"hecate/internal/stage"
 )
 
@@ -34,8 +35,8 @@ func (s *Server) begin(ctx context.Context, o stage.Open) (*running, error) {
 	}
 	r := &running{open: o, width: f.Width}
 	if o.Sampler != nil {
-		if r.sampler, err = sampling.New(o.Sampler.Params, f.Vocab); err != nil {
-			return nil, &stage.Error{Code: stage.CodeBad, Message: err.Error()}
+		if r.sampler, err = s.sampler(ctx, o, f.Vocab); err != nil {
+			return nil, err
 		}
 	}
 	r.session, err = s.engine.Open(ctx, engine.SessionOptions{Model: o.Model, Layers: layers, Cells: o.Cells, Rescue: o.Rescue})
@@ -43,6 +44,25 @@ func (s *Server) begin(ctx context.Context, o stage.Open) (*running, error) {
 		return nil, err
 	}
 	return r, nil
+}
+
+// sampler draws an answer's tokens; one of a given shape needs the vocabulary.
+func (s *Server) sampler(ctx context.Context, o stage.Open, logits int) (*sampling.Sampler, error) {
+	var vocabulary *grammar.Vocabulary
+	if o.Sampler.Params.Grammar != nil {
+		if s.words == nil {
+			return nil, &stage.Error{Code: stage.CodeInternal, Message: "this node has no vocabularies"}
+		}
+		var err error
+		if vocabulary, err = s.words.of(ctx, o.Model); err != nil {
+			return nil, err
+		}
+	}
+	out, err := sampling.NewShaped(o.Sampler.Params, vocabulary, logits)
+	if err != nil {
+		return nil, &stage.Error{Code: stage.CodeBad, Message: err.Error()}
+	}
+	return out, nil
 }
 
 // fragment finds a loaded run of layers that contains the range.

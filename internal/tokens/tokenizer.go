@@ -61,6 +61,16 @@ func (t *Tokenizer) Ends() []int32 { return slices.Clone(t.vocab.ends) }
 // IsEnd says whether an answer is over after this token.
 func (t *Tokenizer) IsEnd(id int32) bool { return slices.Contains(t.vocab.ends, id) }
 
+// Control finds a control token by its text.
+func (t *Tokenizer) Control(text string) (id int32, ok bool) {
+	for id, known := range t.vocab.texts {
+		if known == text && t.vocab.bytes[id] == nil {
+			return int32(id), true
+		}
+	}
+	return 0, false
+}
+
 // BOS returns the beginning-of-text token, and whether there is one.
 func (t *Tokenizer) BOS() (id int32, ok bool) { return t.vocab.bos, t.vocab.bos >= 0 }
 

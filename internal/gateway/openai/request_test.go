@@ -70,7 +70,14 @@ func TestDecodeChatRefuses(t *testing.T) {
 		{"content: of strings", messages(`[{"role":"user","content":["hi"]}]`), "messages invalid_type"},
 		{"content: an image", messages(`[{"role":"user","content":[{"type":"image_url","image_url":{"url":"x"}}]}]`), "messages unsupported_value"},
 		{"content: a part without type", messages(`[{"role":"user","content":[{"text":"hi"}]}]`), "messages unsupported_value"},
-		{"tool calls in the history", messages(`[{"role":"assistant","content":null,"tool_calls":[{"id":"1"}]}]`), "messages unsupported_value"},
+		{"calls: in the history", messages(`[{"role":"assistant","content":null,"tool_calls":[{"id":"1","type":"function","function":{"name":"f","arguments":"{\"a\":1}"}}]},{"role":"tool","tool_call_id":"1","content":"2"}]`), "taken"},
+		{"calls: without a name", messages(`[{"role":"assistant","tool_calls":[{"id":"1"}]}]`), "messages missing_required_parameter"},
+		{"calls: of the user", messages(`[{"role":"user","content":"x","tool_calls":[{"id":"1","function":{"name":"f","arguments":"{}"}}]}]`), "messages invalid_value"},
+		{"calls: custom", messages(`[{"role":"assistant","tool_calls":[{"id":"1","type":"custom","function":{"name":"f","arguments":"{}"}}]}]`), "messages unsupported_value"},
+		{"calls: arguments that are no object", messages(`[{"role":"assistant","tool_calls":[{"id":"1","function":{"name":"f","arguments":"[1]"}}]}]`), "messages invalid_value"},
+		{"calls: arguments as an object", messages(`[{"role":"assistant","tool_calls":[{"id":"1","function":{"name":"f","arguments":{}}}]}]`), "messages.tool_calls.function.arguments invalid_type"},
+		{"calls: the old way", messages(`[{"role":"assistant","function_call":{"name":"f"}}]`), "messages unsupported_value"},
+		{"calls: an answer to none", messages(`[{"role":"tool","content":"2"}]`), "messages missing_required_parameter"},
 
 		{"stream: a string", chat(`"stream":"yes"`), "stream invalid_type"},
 		{"stream_options without stream", chat(`"stream_options":{"include_usage":true}`), "stream_options invalid_value"},
@@ -122,10 +129,30 @@ func TestDecodeChatRefuses(t *testing.T) {
 		{"top_logprobs: negative", chat(`"logprobs":true,"top_logprobs":-1`), "top_logprobs invalid_value"},
 
 		{"response_format: text", chat(`"response_format":{"type":"text"}`), "taken"},
-		{"response_format: JSON", chat(`"response_format":{"type":"json_object"}`), "response_format unsupported_value"},
+		{"response_format: JSON", chat(`"response_format":{"type":"json_object"}`), "taken"},
 		{"response_format: a string", chat(`"response_format":"json"`), "response_format invalid_type"},
-		{"tools", chat(`"tools":[{"type":"function"}]`), "tools unsupported_parameter"},
-		{"functions", chat(`"functions":[{"name":"f"}]`), "tools unsupported_parameter"},
+		{"response_format: unknown", chat(`"response_format":{"type":"xml"}`), "response_format unsupported_value"},
+		{"response_format: no schema", chat(`"response_format":{"type":"json_schema"}`), "response_format.json_schema.schema missing_required_parameter"},
+		{"response_format: no name", chat(`"response_format":{"type":"json_schema","json_schema":{"schema":{}}}`), "response_format.json_schema.name missing_required_parameter"},
+		{"response_format: a schema", chat(`"response_format":{"type":"json_schema","json_schema":{"name":"s","strict":true,"schema":{"type":"string"}}}`), "taken"},
+		{"response_format: a keyword", chat(`"response_format":{"type":"json_schema","json_schema":{"name":"s","schema":{"type":"object","properties":{"a":{"if":{}}}}}}`), "response_format.json_schema.schema invalid_json_schema"},
+		{"response_format: endless", chat(`"response_format":{"type":"json_schema","json_schema":{"name":"s","schema":{"type":"object","properties":{"a":{"$ref":"#"}},"required":["a"]}}}`), "response_format.json_schema.schema invalid_json_schema"},
+		{"tools", chat(`"tools":[{"type":"function","function":{"name":"f"}}]`), "taken"},
+		{"tools: no name", chat(`"tools":[{"type":"function"}]`), "tools invalid_value"},
+		{"tools: a bad name", chat(`"tools":[{"type":"function","function":{"name":"a b"}}]`), "tools invalid_value"},
+		{"tools: twice", chat(`"tools":[{"type":"function","function":{"name":"f"}},{"type":"function","function":{"name":"f"}}]`), "tools invalid_value"},
+		{"tools: custom", chat(`"tools":[{"type":"custom","custom":{"name":"f"}}]`), "tools unsupported_value"},
+		{"tools: too many", chat(`"tools":[` + strings.Repeat(`{},`, MaxTools) + `{}]`), "tools invalid_value"},
+		{"functions", chat(`"functions":[{"name":"f"}]`), "functions unsupported_parameter"},
+		{"tool_choice without tools", chat(`"tool_choice":"required"`), "tool_choice invalid_value"},
+		{"tool_choice: none and auto without tools", chat(`"tool_choice":"none"`), "taken"},
+		{"tool_choice: unknown", chat(`"tool_choice":"maybe"`), "tool_choice invalid_value"},
+		{"tool_choice: a number", chat(`"tool_choice":1`), "tool_choice invalid_type"},
+		{"tool_choice: named", chat(`"tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":{"type":"function","function":{"name":"f"}}`), "taken"},
+		{"tool_choice: a stranger", chat(`"tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":{"type":"function","function":{"name":"g"}}`), "tool_choice invalid_value"},
+		{"tool_choice: allowed tools", chat(`"tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":{"type":"allowed_tools"}`), "tool_choice unsupported_value"},
+		{"a call and a schema", chat(`"tools":[{"type":"function","function":{"name":"f"}}],"tool_choice":"required","response_format":{"type":"json_object"}`), "response_format unsupported_value"},
+		{"parallel_tool_calls: a number", chat(`"parallel_tool_calls":1`), "parallel_tool_calls invalid_type"},
 		{"modalities: text", chat(`"modalities":["text"]`), "taken"},
 		{"modalities: audio", chat(`"modalities":["text","audio"]`), "modalities unsupported_value"},
 		{"audio", chat(`"audio":{"voice":"x"}`), "modalities unsupported_value"},
@@ -152,7 +179,8 @@ func decodeAndUse(body string) *Error {
 			return err
 		}
 	}
-	return nil
+	_, err = r.ResponseFormat.Shape()
+	return err
 }
 
 func TestDecodeCompletionRefuses(t *testing.T) {

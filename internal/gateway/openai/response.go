@@ -1,5 +1,7 @@
 package openai
 
+import "encoding/json"
+
 // Usage counts tokens.
 type Usage struct {
 	PromptTokens     int `json:"prompt_tokens"`
@@ -36,9 +38,22 @@ type ChatChoice struct {
 
 // AnswerMessage is the assistant's turn.
 type AnswerMessage struct {
-	Role    string  `json:"role"`
-	Content string  `json:"content"`
-	Refusal *string `json:"refusal"`
+	Role      string     `json:"role"`
+	Content   string     `json:"content"`
+	Refusal   *string    `json:"refusal"`
+	ToolCalls []ToolCall `json:"tool_calls,omitempty"`
+}
+
+// MarshalJSON writes null for the text of a message that only calls.
+func (m AnswerMessage) MarshalJSON() ([]byte, error) {
+	type bare AnswerMessage
+	if m.Content != "" || len(m.ToolCalls) == 0 {
+		return json.Marshal(bare(m))
+	}
+	return json.Marshal(struct {
+		bare
+		Content *string `json:"content"`
+	}{bare: bare(m)})
 }
 
 // ChatChunk is one event of a stream.
@@ -64,6 +79,23 @@ type ChunkChoice struct {
 type Delta struct {
 	Role    string  `json:"role,omitempty"`
 	Content *string `json:"content,omitempty"`
+
+	ToolCalls []CallDelta `json:"tool_calls,omitempty"`
+}
+
+// CallDelta is what a chunk adds to a call: first id, type and name, then
+// arguments, piece by piece.
+type CallDelta struct {
+	Index    int           `json:"index"`
+	ID       string        `json:"id,omitempty"`
+	Type     string        `json:"type,omitempty"`
+	Function FunctionDelta `json:"function"`
+}
+
+// FunctionDelta is a piece of a call.
+type FunctionDelta struct {
+	Name      string `json:"name,omitempty"`
+	Arguments string `json:"arguments"`
 }
 
 // ChatLogprobs holds a choice's tokens with their probabilities.
@@ -140,4 +172,5 @@ type ModelList struct {
 const (
 	FinishStop   = "stop"   // the model ended its turn, or a stop string came
 	FinishLength = "length" // the limit of tokens was reached
+	FinishCalls  = "tool_calls"
 )

@@ -77,7 +77,15 @@ func (b *builder) build(e *Expr, from int32) int32 {
 		b.nodes[from].tokens = append(b.nodes[from].tokens, tokenMove{*e.Token, to})
 		return to
 	case e.Until != "":
-		return b.until(e.Until, from)
+		at := b.until(e.Until, from)
+		return at[len(at)-1]
+	case e.Apart != "":
+		end := b.node()
+		at := b.until(e.Apart, from)
+		for _, n := range at[:len(at)-1] {
+			b.skip(n, end)
+		}
+		return end
 	case e.None:
 		return b.node()
 	}
@@ -144,9 +152,9 @@ func (b *builder) repeat(r *Repeat, from int32) int32 {
 	return end
 }
 
-// until builds the automaton of Knuth, Morris and Pratt: node i has seen i bytes
-// of s.
-func (b *builder) until(s string, from int32) int32 {
+// until builds the automaton of Knuth, Morris and Pratt: the i-th node has seen i
+// bytes of s.
+func (b *builder) until(s string, from int32) []int32 {
 	at := make([]int32, len(s)+1)
 	for i := range at {
 		at[i] = b.node()
@@ -168,7 +176,7 @@ func (b *builder) until(s string, from int32) int32 {
 			fail = slices.Index(at, restart)
 		}
 	}
-	return at[len(s)]
+	return at
 }
 
 // target is where a byte leads from a node that has a move for each.

@@ -44,6 +44,7 @@ type Expr struct {
 	Call  string  `json:"x,omitempty"` // a rule
 	Token *int32  `json:"k,omitempty"` // a control token, which stands for no text
 	Until string  `json:"u,omitempty"` // any bytes up to this text and with it, at its first occurrence
+	Apart string  `json:"w,omitempty"` // any bytes without this text among them
 	None  bool    `json:"n,omitempty"` // no text at all
 }
 
@@ -82,6 +83,9 @@ func Token(id int32) Expr { return Expr{Token: &id} }
 
 // Until is any bytes up to the first occurrence of a text, which is included.
 func Until(s string) Expr { return Expr{Until: s} }
+
+// Apart is any bytes that do not hold a text.
+func Apart(s string) Expr { return Expr{Apart: s} }
 
 // Times is an expression least to most times; most 0 is without a bound.
 func Times(e Expr, least, most int) Expr { return Expr{Rep: &Repeat{e, least, most}} }
@@ -149,7 +153,7 @@ func (g *Grammar) check(e *Expr, depth int) error {
 
 // fields counts the kinds that an expression claims to be.
 func (e *Expr) fields() (n int) {
-	for _, set := range []bool{e.Text != "", e.Class != nil, e.Seq != nil, e.Alt != nil, e.Rep != nil, e.Call != "", e.Token != nil, e.Until != "", e.None} {
+	for _, set := range []bool{e.Text != "", e.Class != nil, e.Seq != nil, e.Alt != nil, e.Rep != nil, e.Call != "", e.Token != nil, e.Until != "", e.Apart != "", e.None} {
 		if set {
 			n++
 		}

@@ -29,6 +29,13 @@ func NewBuilder() *Builder { return &Builder{rules: commonRules()} }
 // Object is any JSON object.
 func (b *Builder) Object() grammar.Expr { return grammar.Call(ruleObject) }
 
+// Rule names an expression, so that it is kept once however often it occurs. The
+// name must be no other rule's.
+func (b *Builder) Rule(name string, e grammar.Expr) grammar.Expr {
+	b.rules[name] = e
+	return grammar.Call(name)
+}
+
 // Grammar gives the texts of start. It fails when they are too many to keep, or
 // when none ever ends.
 func (b *Builder) Grammar(start grammar.Expr) (*grammar.Grammar, error) {

@@ -36,8 +36,8 @@ func describeModel(ctx context.Context, dir dataDir, path, id string, progress f
 	if err != nil {
 		return nil, err
 	}
-	if info.Context == 0 {
-		return nil, fmt.Errorf("%s does not say its context length (%s.context_length)", path, info.Architecture)
+	if err := complete(path, info); err != nil {
+		return nil, err
 	}
 	store, err := modelStore(dir)
 	if err != nil {
@@ -52,6 +52,17 @@ func describeModel(ctx context.Context, dir dataDir, path, id string, progress f
 		ContextLength: info.Context, Architecture: info.Architecture, Quantisation: quantisation(info), Created: time.Now().Truncate(time.Second),
 	}
 	return rec, rec.Validate()
+}
+
+// complete refuses files that are only a part of a model.
+func complete(path string, info gguf.ModelInfo) error {
+	if info.Context == 0 {
+		return fmt.Errorf("%s does not say its context length (%s.context_length)", path, info.Architecture)
+	}
+	if !info.Holds(0, info.Layers-1) {
+		return fmt.Errorf("%s is a shard: it does not have all of its %d layers, embedding and head; add the whole model, nodes fetch their layers of it by themselves", path, info.Layers)
+	}
+	return nil
 }
 
 // modelStore is the gateway's store of models.

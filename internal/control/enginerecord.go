@@ -30,6 +30,9 @@ type EngineRecord struct {
 	KeyEnv string `json:"key_env,omitempty"`
 	// PassKey gives the engine what clients send as Authorization.
 	PassKey bool `json:"pass_key,omitempty"`
+	// Resume has its models tested, once they are seen, for whether they continue a
+	// completion from a prefix as if nothing had been; only then is that relied on.
+	Resume bool `json:"resume,omitempty"`
 	// Parallel is how many requests it may have at once, as far as this gateway
 	// sends them; 0: any number.
 	Parallel int `json:"parallel,omitempty"`

@@ -1,0 +1,142 @@
+package engines
+
+import (
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"hecate/internal/chaos"
+	"hecate/internal/control"
+)
+
+const (
+	words = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
+	ask   = `{"model":"faulty","messages":[{"role":"user","content":"Count!"}]}`
+)
+
+var askStream = strings.Replace(ask, "{", `{"stream":true,`, 1)
+
+// A want is what a client shall see of a fault: a status and code, or the end of a
+// stream.
+type want struct {
+	status int
+	holds  string // in the body
+	broken bool   // one error event, then the connection breaks
+}
+
+var (
+	fine       = want{status: 200, holds: "sixteen"}
+	engineLost = want{status: 503, holds: "engine_failed"}
+	lostStream = want{status: 200, holds: `data: {"error":{"message":"`, broken: true}
+)
+
+// Every fault that the faulty upstream knows, with it alone and with an honest
+// replica beside it, as a stream and whole.
+var faultTable = map[string]struct{ alone, aloneStream, two, twoStream want }{
+	"none":           {fine, fine, fine, fine},
+	"429-once":       {want{status: 429, holds: "rate_limit"}, want{status: 429, holds: "rate_limit"}, fine, fine},
+	"429":            {want{status: 429, holds: "rate_limit"}, want{status: 429, holds: "rate_limit"}, fine, fine},
+	"500-once":       {want{status: 500, holds: "server_error"}, want{status: 500, holds: "server_error"}, fine, fine},
+	"503":            {want{status: 503, holds: "unavailable"}, want{status: 503, holds: "unavailable"}, fine, fine},
+	"reset":          {engineLost, engineLost, fine, fine},
+	"silence":        {engineLost, engineLost, fine, fine},
+	"late":           {fine, fine, fine, fine},
+	"cut":            {engineLost, lostStream, fine, lostStream},
+	"stall":          {engineLost, lostStream, fine, lostStream},
+	"malformed":      {engineLost, lostStream, fine, lostStream},
+	"no-done":        {fine, lostStream, fine, lostStream},
+	"empty":          {engineLost, engineLost, fine, fine},
+	"context-length": {want{status: 400, holds: "context_length_exceeded"}, want{status: 400, holds: "context_length_exceeded"}, want{status: 400, holds: "context_length_exceeded"}, want{status: 400, holds: "context_length_exceeded"}},
+	"content-filter": {want{status: 400, holds: "content_filter"}, want{status: 400, holds: "content_filter"}, want{status: 400, holds: "content_filter"}, want{status: 400, holds: "content_filter"}},
+	"filtered":       {want{status: 200, holds: "content_filter"}, want{status: 200, holds: "content_filter"}, want{status: 200, holds: "content_filter"}, want{status: 200, holds: "content_filter"}},
+	"wrong-usage":    {fine, fine, fine, fine},
+	"flapping":       {engineLost, engineLost, fine, fine},
+}
+
+func TestEveryNamedFault(t *testing.T) {
+	for _, f := range chaos.Faults() {
+		row, ok := faultTable[f.Name]
+		if !ok {
+			t.Errorf("nobody says what a client shall see of %q", f.Name)
+			continue
+		}
+		for name, c := range map[string]struct {
+			body string
+			two  bool
+			want want
+		}{
+			"alone": {ask, false, row.alone}, "alone, stream": {askStream, false, row.aloneStream},
+			"two": {ask, true, row.two}, "two, stream": {askStream, true, row.twoStream},
+		} {
+			t.Run(f.Name+"/"+name, func(t *testing.T) { t.Parallel(); meets(t, f.Name, c.body, c.two, c.want) })
+		}
+	}
+}
+
+// upstream starts a faulty upstream that is honest so far.
+func upstream(t *testing.T, o chaos.Options) (*chaos.Upstream, string) {
+	t.Helper()
+	u, err := chaos.New([]string{"none"}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := httptest.NewServer(u)
+	t.Cleanup(srv.Close)
+	return u, srv.URL + "/v1"
+}
+
+func meets(t *testing.T, fault, body string, two bool, w want) {
+	h := newHouse(t, Config{})
+	u, url := upstream(t, chaos.Options{Delay: 30 * time.Millisecond, Period: time.Hour})
+	rec := control.EngineRecord{ID: "a", URL: url}
+	if fault == "silence" || fault == "stall" {
+		rec.FirstByte, rec.Silence = 500*time.Millisecond, 500*time.Millisecond
+	}
+	h.engine(rec)
+	var other *chaos.Upstream
+	if two {
+		var at string
+		other, at = upstream(t, chaos.Options{})
+		h.engine(control.EngineRecord{ID: "b", URL: at})
+	}
+	if err := u.SetFaults([]string{fault}); err != nil {
+		t.Fatal(err)
+	}
+	got := h.post("/v1/chat/completions", body)
+	check(t, got, w, strings.Contains(body, "stream"))
+	if u.Report().Struck[fault] == 0 {
+		t.Error("the fault never struck")
+	}
+	mistake := w.status == 400 || w.status == 429
+	if failures := h.room.Views()[0].Failures; mistake != (len(failures) == 0) && slices.Contains([]string{"context-length", "content-filter"}, fault) {
+		t.Errorf("failures %v of a client's own mistake", failures)
+	}
+	if two && slices.Contains([]string{"context-length", "content-filter", "filtered", "none"}, fault) && other.Report().Struck["none"] > 0 {
+		t.Error("the other engine was asked too")
+	}
+}
+
+func check(t *testing.T, got reply, w want, stream bool) {
+	t.Helper()
+	if got.status != w.status || !strings.Contains(got.body, w.holds) {
+		t.Fatalf("status %d and %q (%v), want %d with %q", got.status, got.body, got.err, w.status, w.holds)
+	}
+	if (got.err != nil) != w.broken {
+		t.Fatalf("the body ended with %v; broken is to be %v", got.err, w.broken)
+	}
+	switch {
+	case w.broken:
+		if strings.Contains(got.body, "[DONE]") || strings.Contains(got.body, `"finish_reason":"`) || strings.Count(got.body, `{"error":`) != 1 {
+			t.Errorf("a broken stream that looks like a whole one, or has not one error: %q", got.body)
+		}
+	case w.status == 200 && stream:
+		if !strings.HasSuffix(got.body, "data: [DONE]\n\n") {
+			t.Errorf("a stream without its end: %q", got.body)
+		}
+	}
+	if (w.status == 429 || w.status == 503 && w.holds == "engine_failed") && got.header.Get("Retry-After") == "" {
+		t.Error("no Retry-After")
+	}
+}

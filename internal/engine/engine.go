@@ -185,6 +185,9 @@ type SessionOptions struct {
 	Cells int
 	// Rescue allows use of the cells that are kept for rescues.
 	Rescue bool
+	// States makes a range that ends with the last layer return hidden states
+	// after the model's last norm, instead of logits.
+	States bool
 }
 
 // Want selects the rows that a Step returns.
@@ -206,7 +209,8 @@ type Input struct {
 	// kept after Step returns.
 	Hidden []float32
 	// Want selects the rows returned. For a range that ends with the model's
-	// last layer they are logits, otherwise hidden states.
+	// last layer they are logits, unless SessionOptions.States asks for hidden
+	// states, as all other ranges return.
 	Want Want
 }
 

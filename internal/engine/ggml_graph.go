@@ -114,6 +114,9 @@ func (g *graph) build(p *pass, ctx ml.Context) (out, sums ml.Tensor) {
 		return x, nil
 	}
 	h := &p.head.(*piece).weights
+	if p.states {
+		return x.RMSNorm(ctx, h.outputNorm, p.spec.Eps), nil
+	}
 	sums = x.SumRows(ctx)
 	out = h.output.Mulmat(ctx, x.RMSNorm(ctx, h.outputNorm, p.spec.Eps))
 	if c := p.spec.SoftCap; c != 0 {

@@ -41,6 +41,7 @@ type pass struct {
 	units  []unit // of the layers, in order
 	embed  unit   // if the range begins with layer 0
 	head   unit   // if it ends with the last layer
+	states bool   // of the head, only the norm is wanted
 
 	segs      []segment
 	positions []int32   // of each row
@@ -69,7 +70,7 @@ func (p *pass) rows() int { return len(p.positions) }
 
 // outWidth is the number of floats per wanted row.
 func (p *pass) outWidth() int {
-	if p.head != nil {
+	if p.head != nil && !p.states {
 		return p.spec.Info.Vocab
 	}
 	return p.spec.Info.Width

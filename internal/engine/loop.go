@@ -138,7 +138,7 @@ func (c *core) planLocked(g *group, p *pass, now time.Time) []pick {
 	info := g.model.spec.Info
 	lim := limits{rows: c.opts.MaxBatch, segs: c.k.segments(g.layers.Len())}
 	lim.long = g.timing.chunk(c.opts.MixTarget, c.groups.streaming(now), lim.rows)
-	if g.layers.Last == info.Layers-1 {
+	if g.layers.Last == info.Layers-1 && !g.states {
 		lim.outs = maxLogitRows
 	}
 	picks := plan(g.queue, lim)
@@ -156,7 +156,7 @@ func (c *core) planLocked(g *group, p *pass, now time.Time) []pick {
 // reset empties a pass for a group, keeping its memory.
 func (p *pass) reset(g *group) {
 	m := g.model
-	p.spec, p.layers = m.spec, g.layers
+	p.spec, p.layers, p.states = m.spec, g.layers, g.states
 	p.units, p.segs = p.units[:0], p.segs[:0]
 	p.positions, p.tokens, p.wanted = p.positions[:0], p.tokens[:0], p.wanted[:0]
 	p.hidden, p.out, p.sums = nil, nil, nil

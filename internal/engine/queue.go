@@ -16,6 +16,7 @@ type groups struct {
 type group struct {
 	model     *model
 	layers    Range
+	states    bool    // its rows come back as hidden states, whatever the range
 	users     int     // open sessions
 	queue     []*step // in the order in which they get rows
 	timing    timing
@@ -25,10 +26,11 @@ type group struct {
 // maxIdleGroups bounds what is remembered of ranges nobody uses.
 const maxIdleGroups = 64
 
-// join finds or makes the group of a range and counts a session in.
-func (gs *groups) join(m *model, r Range) *group {
+// join finds or makes the group of a range and counts a session in. Passes that
+// end in logits and such that do not are never one.
+func (gs *groups) join(m *model, r Range, states bool) *group {
 	for _, g := range gs.list {
-		if g.model == m && g.layers == r {
+		if g.model == m && g.layers == r && g.states == states {
 			g.users++
 			return g
 		}
@@ -36,7 +38,7 @@ func (gs *groups) join(m *model, r Range) *group {
 	if len(gs.list) >= maxIdleGroups {
 		gs.forget(func(g *group) bool { return g.users == 0 })
 	}
-	g := &group{model: m, layers: r, users: 1}
+	g := &group{model: m, layers: r, states: states, users: 1}
 	gs.list = append(gs.list, g)
 	return g
 }

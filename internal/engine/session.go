@@ -82,7 +82,7 @@ func (c *core) open(opts SessionOptions) (Session, error) {
 	if err := s.takeCells(opts.Rescue); err != nil {
 		return nil, err
 	}
-	s.group = c.groups.join(m, opts.Layers)
+	s.group = c.groups.join(m, opts.Layers, opts.States && opts.Layers.Last == m.spec.Info.Layers-1)
 	c.sessions[s] = struct{}{}
 	return s, nil
 }
@@ -266,7 +266,7 @@ func (c *core) finishLocked(st *step, err error) {
 func (st *step) fill() {
 	st.out.Queue = st.begun.Sub(st.enqueued)
 	info := st.s.model.spec.Info
-	if st.s.layers.Last == info.Layers-1 {
+	if st.s.layers.Last == info.Layers-1 && !st.s.group.states {
 		st.out.Logits = st.values
 		st.out.Rows = len(st.values) / info.Vocab
 		return

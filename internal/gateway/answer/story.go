@@ -10,9 +10,10 @@ import (
 // lines that the log tells.
 type story struct {
 	rescued  []Event // failures survived: a token came after each; only ever appended to
-	attempts int     // rescues tried
+	attempts int     // rescues tried since the last token
 
 	open     bool      // a failure was noticed and no token has come since
+	failing  time.Time // when the first of them was noticed
 	since    time.Time // when the token that was interrupted was asked for
 	kind     RescueKind
 	node     string
@@ -27,7 +28,9 @@ func (s *story) asked() { s.since = time.Now() }
 func (s *story) rescuing() bool { return s.open }
 
 func (s *story) noticed(f *stageError, position int) {
-	s.attempts++
+	if s.attempts++; s.attempts == 1 {
+		s.failing = time.Now()
+	}
 	s.open, s.node, s.err, s.position = true, f.node, f, position
 }
 
@@ -44,7 +47,7 @@ func (s *story) resumed(a *Answer) {
 	if !s.open {
 		return
 	}
-	s.open = false
+	s.open, s.attempts = false, 0
 	e := Event{Job: a.job.ID, Kind: "rescued", Rescue: s.kind, Node: s.node, Position: s.position, Gap: time.Since(s.since), Err: s.err}
 	s.rescued = append(s.rescued, e)
 	a.publish()

@@ -21,7 +21,14 @@ import (
 func alone(t *testing.T) bool {
 	t.Helper()
 	t.Setenv(harness.BinaryVariable, harness.Binary(t))
-	return controltest.InNetwork(t)
+	if !controltest.InNetwork(t) {
+		return false
+	}
+	// Machines reach one another through us, as through a router.
+	if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0); err != nil {
+		t.Skipf("this network cannot forward: %v", err)
+	}
+	return true
 }
 
 // A machine is a network namespace at the other end of a cable, with a worker
@@ -45,6 +52,11 @@ func plug(t *testing.T, number int, name, setup string, args ...string) *machine
 		ip link set lo up && ip addr add %[2]s/24 dev %[1]s && ip link set %[1]s up && ip route add default via 10.98.%[3]d.1 && %[4]s exec "$0" "$@"`,
 		far, m.ip, number, setup)
 	args = append([]string{"--name", name, "--data", filepath.Join(t.TempDir(), name), "--memory", "64MiB"}, args...)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("log of %s:\n%s", name, m.Log())
+		}
+	})
 	m.Worker = harness.JoinVia(t, []string{"unshare", "--net", "bash", "-c", script}, args...)
 	inOtherNetwork(t, m.PID())
 	ip(t, "link", "set", far, "netns", fmt.Sprint(m.PID()))
@@ -109,14 +121,12 @@ func TestAMachineBehindAFirewall(t *testing.T) {
 	}
 
 	s.Kill()
-	s = harness.ServeIn(t, data, everywhere...)
+	s = harness.ServeIn(t, data, append(everywhere, "--copies", "1")...)
 	s.AwaitHealthy()
 	if got := s.Ask(harness.Story, map[string]any{"max_tokens": 12}).Text(); got != want {
 		t.Errorf("after the gateway was killed: %q, before %q", got, want)
 	}
-	if err := syscall.Kill(far.PID(), syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	signalProcess(t, far.PID(), syscall.SIGKILL)
 	awaitStatus(s, "far", "dead")
 	if !strings.Contains(s.Log(), "connection reset") {
 		t.Errorf("the idle gateway did not notice the death by its connections\n%s", s.Log())

@@ -94,7 +94,7 @@ func (n *Node) openLarder() (err error) {
 func client(c *identity.Credentials, role identity.Role, name string) *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		TLSClientConfig: c.Client(role, name), DisableKeepAlives: true,
-		DialContext:           (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
+		DialContext:           (&net.Dialer{Timeout: 2 * time.Second}).DialContext,
 		TLSHandshakeTimeout:   10 * time.Second,
 		ResponseHeaderTimeout: 20 * time.Second,
 	}}

@@ -44,6 +44,7 @@ type FetcherConfig struct {
 type Fetcher struct {
 	cfg   FetcherConfig
 	limit *rate.Limiter
+	afar  afar
 }
 
 // NewFetcher returns a fetcher.
@@ -84,10 +85,11 @@ type job struct {
 
 // step asks where to go, and goes there.
 func (j *job) step(ctx context.Context) error {
-	q := Question{Avoid: j.avoid}
+	var q Question
 	for _, p := range j.left {
 		q.Pieces = append(q.Pieces, p.Name)
 	}
+	q.Avoid = j.afar.avoid(q.Pieces, j.avoid, time.Now())
 	a, gateway, err := j.ask(ctx, q)
 	if err != nil {
 		return err
@@ -115,6 +117,7 @@ func (j *job) step(ctx context.Context) error {
 		return err
 	}
 	j.cfg.Log.Warn("a piece did not come whole; trying elsewhere, or again", "piece", piece.Name, "model", short(j.hash), "from", source(a), "because", err)
+	j.afar.note(a.Node, err, time.Now())
 	j.avoid[piece.Name] = append(j.avoid[piece.Name], a.Node)
 	j.last, j.state.Done = fmt.Errorf("piece %s from %s: %w", piece.Name, source(a), err), before
 	return nil

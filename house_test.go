@@ -23,6 +23,7 @@ var rooms = map[string][]string{
 	"internal/gateway/admission": {"internal/gateway/answer", "internal/gateway/dispatch", "internal/stage", "swarm"},
 	"internal/gateway/dispatch":  {"internal/gateway/answer", "internal/control", "internal/stage", "swarm"},
 	"internal/gateway/live":      {"internal/report"},
+	"internal/gateway/engines":   {"internal/control", "internal/gateway/openai", "swarm"},
 	"internal/gateway/openai":    {"internal/sampling"},
 	"internal/node":              {"internal/control", "internal/engine", "internal/weights", "internal/sampling", "internal/stage", "internal/tokens", "pool", "swarm"},
 	"internal/stage":             {"internal/sampling"},

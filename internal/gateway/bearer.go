@@ -30,13 +30,14 @@ func (g *Gateway) admitted(next http.Handler) http.Handler {
 		}
 		if generates(r) {
 			done, e := g.allowances.take(key, time.Now())
+			g.allowances.head(key, w.Header(), time.Now())
 			if e != nil {
 				e.Write(w)
 				return
 			}
 			defer done()
 		}
-		next.ServeHTTP(w, r)
+		next.ServeHTTP(w, r.WithContext(withKey(r.Context(), &bound{key, &g.allowances})))
 	})
 }
 

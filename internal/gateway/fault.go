@@ -79,6 +79,10 @@ type handler func(w http.ResponseWriter, r *http.Request) error
 func (g *Gateway) serve(h handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		err := h(w, r)
+		if other := standby(r.Context()); other != nil && err != nil && r.Context().Err() == nil && faultOf(err).Status >= http.StatusTooManyRequests {
+			g.log.Info("engines answer instead", "request", w.Header().Get("X-Request-Id"), "because", err)
+			err = other(w, r)
+		}
 		switch {
 		case err == nil:
 			g.counts.finished.Add(1)

@@ -1,24 +1,39 @@
 package gateway
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
+	"slices"
 
 	"hecate/internal/gateway/openai"
 )
 
 // listModels serves GET /v1/models.
-func (g *Gateway) listModels(w http.ResponseWriter, _ *http.Request) error {
+func (g *Gateway) listModels(w http.ResponseWriter, r *http.Request) error {
 	list := openai.ModelList{Object: "list", Data: []openai.Model{}}
 	for _, m := range g.catalog.all() {
 		list.Data = append(list.Data, g.describe(m))
 	}
+	list.Data = append(list.Data, g.engineModels()...)
+	slices.SortFunc(list.Data, func(a, b openai.Model) int { return cmp.Compare(a.ID, b.ID) })
+	key := keyOf(r.Context())
+	list.Data = slices.DeleteFunc(list.Data, func(m openai.Model) bool { return key.mayAsk(m.ID) != nil })
 	return writeJSON(w, list)
 }
 
 // oneModel serves GET /v1/models/{id}; ids may hold slashes.
 func (g *Gateway) oneModel(w http.ResponseWriter, r *http.Request) error {
-	m, fault := g.lookup(r.PathValue("id"))
+	id := r.PathValue("id")
+	if err := keyOf(r.Context()).mayAsk(id); err != nil {
+		return err
+	}
+	for _, m := range g.engineModels() {
+		if m.ID == id {
+			return writeJSON(w, m)
+		}
+	}
+	m, fault := g.lookup(id)
 	if fault != nil {
 		return fault
 	}

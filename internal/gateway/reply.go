@@ -47,6 +47,7 @@ func (g *Gateway) reply(w http.ResponseWriter, r *http.Request, wish wish, body 
 	if body.Stream {
 		d.stream = newStream(w)
 	}
+	defer func() { keyOf(r.Context()).spend(d.tale.tokens()) }()
 	defer d.tale.tell(g.log) // also when a broken stream unwinds from here
 	err := d.deliver(wish)
 	if err != nil && wish.standIn && unserved(err) && !d.begun {

@@ -43,6 +43,19 @@ func (t *tale) end(r *http.Request, err error) {
 	}
 }
 
+// tokens are what the key is charged: the prompt once, and all that was generated.
+// The choices are done by now, or the generation is closed.
+func (t *tale) tokens() int {
+	if t.gen == nil {
+		return 0
+	}
+	n := len(t.wish.prompt)
+	for _, c := range t.gen.choices {
+		n += c.answer.Load().Generated()
+	}
+	return n
+}
+
 // tell writes the line. The choices are done by now, or the generation is closed.
 func (t *tale) tell(log *slog.Logger) {
 	if !log.Enabled(context.Background(), slog.LevelInfo) {

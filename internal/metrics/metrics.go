@@ -40,6 +40,9 @@ func New(src Sources) *Metrics {
 	return m
 }
 
+// Register adds what another room counts.
+func (m *Metrics) Register(c prometheus.Collector) { m.registry.MustRegister(c) }
+
 // Handler serves GET /metrics.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry})

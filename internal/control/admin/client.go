@@ -231,3 +231,19 @@ func (c *Client) PutModel(ctx context.Context, rec *control.ModelRecord) error {
 func (c *Client) RemoveModel(ctx context.Context, id string) error {
 	return c.call(ctx, http.MethodDelete, "models/"+url.PathEscape(id), nil, nil)
 }
+
+// Engines lists the whole-model engines, as the gateway sees them.
+func (c *Client) Engines(ctx context.Context) ([]control.EngineView, error) {
+	return get[[]control.EngineView](ctx, c, "engines")
+}
+
+// PutEngine registers an engine, or replaces the one of its name.
+func (c *Client) PutEngine(ctx context.Context, in EngineRequest) (view control.EngineView, err error) {
+	err = c.call(ctx, http.MethodPost, "engines", in, &view)
+	return view, err
+}
+
+// RemoveEngine takes an engine out.
+func (c *Client) RemoveEngine(ctx context.Context, id string) error {
+	return c.call(ctx, http.MethodDelete, "engines/"+url.PathEscape(id), nil, nil)
+}

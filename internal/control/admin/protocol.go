@@ -60,6 +60,12 @@ type MadeToken struct {
 	Uses    int       `json:"uses"`
 }
 
+// EngineRequest registers an engine.
+type EngineRequest struct {
+	Record control.EngineRecord `json:"record"`
+	Unseen bool                 `json:"unseen,omitempty"` // though it may not be there yet
+}
+
 // MadeKey is a new API key with its secret: it cannot be shown again.
 type MadeKey struct {
 	Key    string      `json:"key"`

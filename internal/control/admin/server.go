@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -26,6 +27,16 @@ type Gateway interface {
 	CreateToken(context.Context, enrol.TokenOptions) (enrol.Token, error)
 	// Reach tries what this gateway can reach of the nodes.
 	Reach(context.Context) ([]doctor.Finding, error)
+	// Engines are those of this gateway's API; nil until it runs.
+	Engines() Engines
+}
+
+// Engines is what the API's side of a gateway knows of whole-model engines.
+type Engines interface {
+	// Probe looks at an engine that is about to be registered.
+	Probe(context.Context, control.EngineRecord) (control.EngineView, error)
+	// Views tells how each registered engine is.
+	Views() []control.EngineView
 }
 
 // A Server answers an operator's commands.
@@ -54,6 +65,9 @@ func NewServer(g Gateway, token string, log *slog.Logger) *Server {
 	s.route("GET", "keys", s.listKeys)
 	s.route("POST", "keys", s.makeKey)
 	s.route("DELETE", "keys/{id}", s.revokeKey)
+	s.route("GET", "engines", s.engines)
+	s.route("POST", "engines", s.putEngine)
+	s.route("DELETE", "engines/{id}", s.removeEngine)
 	s.route("GET", "models", s.models)
 	s.route("POST", "models", s.putModel)
 	s.route("DELETE", "models/{id}", s.removeModel)
@@ -232,6 +246,59 @@ func (s *Server) putModel(r *http.Request) (any, error) {
 
 func (s *Server) removeModel(r *http.Request) (any, error) {
 	return struct{}{}, control.WithdrawModel(r.Context(), s.gateway.Store(), r.PathValue("id"))
+}
+
+// engines lists what is registered, each as this gateway sees it.
+func (s *Server) engines(r *http.Request) (any, error) {
+	records, err := control.Engines(r.Context(), s.gateway.Store())
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]control.EngineView{}
+	if e := s.gateway.Engines(); e != nil {
+		for _, v := range e.Views() {
+			seen[v.Record.ID] = v
+		}
+	}
+	out := make([]control.EngineView, 0, len(records))
+	for _, rec := range records {
+		v, ok := seen[rec.ID]
+		if !ok {
+			v = control.EngineView{State: "starting"}
+		}
+		v.Record = *rec
+		out = append(out, v)
+	}
+	control.SortEngines(out)
+	return out, nil
+}
+
+// putEngine registers an engine once it was seen, or at once when that is wanted.
+func (s *Server) putEngine(r *http.Request) (any, error) {
+	var in EngineRequest
+	if err := decode(r, &in); err != nil {
+		return nil, err
+	}
+	if _, err := control.Encode(&in.Record); err != nil {
+		return nil, err
+	}
+	view := control.EngineView{Record: in.Record, State: "starting"}
+	e := s.gateway.Engines()
+	switch {
+	case in.Unseen:
+	case e == nil:
+		return nil, errors.New("this gateway's API does not run yet")
+	default:
+		var err error
+		if view, err = e.Probe(r.Context(), in.Record); err != nil {
+			return nil, fmt.Errorf("%w: engine %q: %w", errBadRequest, in.Record.ID, err)
+		}
+	}
+	return view, control.PutEngine(r.Context(), s.gateway.Store(), &in.Record)
+}
+
+func (s *Server) removeEngine(r *http.Request) (any, error) {
+	return struct{}{}, control.RemoveEngine(r.Context(), s.gateway.Store(), r.PathValue("id"))
 }
 
 // orEmpty makes "none" an empty list in JSON.

@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,6 +29,9 @@ const (
 	maxNote    = 200
 	// MaxRate is the highest limit that can be set, in requests per minute.
 	MaxRate = 1_000_000
+	// MaxTokenRate likewise, in tokens per minute.
+	MaxTokenRate = 1_000_000_000
+	maxModels    = 64
 )
 
 var (
@@ -48,7 +52,20 @@ type Record struct {
 	Expires time.Time `json:"expires,omitzero"` // zero: never
 	// Limits of this key; 0 means none.
 	RequestsPerMinute int `json:"requests_per_minute,omitempty"`
-	Concurrent        int `json:"concurrent,omitempty"` // requests at the same time
+	TokensPerMinute   int `json:"tokens_per_minute,omitempty"` // of prompts and answers together
+	Concurrent        int `json:"concurrent,omitempty"`        // requests at the same time
+	// Models are those that it is for; none: all.
+	Models []string `json:"models,omitempty"`
+}
+
+// Limited says whether requests of the key must be counted.
+func (r *Record) Limited() bool {
+	return r.RequestsPerMinute > 0 || r.TokensPerMinute > 0 || r.Concurrent > 0
+}
+
+// Allows says whether the key is for a model.
+func (r *Record) Allows(model string) bool {
+	return len(r.Models) == 0 || slices.Contains(r.Models, model)
 }
 
 // Options say what a new key allows.
@@ -56,7 +73,9 @@ type Options struct {
 	Note              string
 	Life              time.Duration // 0: for ever
 	RequestsPerMinute int           // 0: no limit
+	TokensPerMinute   int           // 0: no limit
 	Concurrent        int           // 0: no limit
+	Models            []string      // none: all
 }
 
 func (o Options) validate() error {
@@ -67,8 +86,17 @@ func (o Options) validate() error {
 		return fmt.Errorf("a key's life of %s, want 0 (for ever) or more", o.Life)
 	case o.RequestsPerMinute < 0 || o.RequestsPerMinute > MaxRate:
 		return fmt.Errorf("%d requests per minute, want 0 (no limit) to %d", o.RequestsPerMinute, MaxRate)
+	case o.TokensPerMinute < 0 || o.TokensPerMinute > MaxTokenRate:
+		return fmt.Errorf("%d tokens per minute, want 0 (no limit) to %d", o.TokensPerMinute, MaxTokenRate)
+	case len(o.Models) > maxModels:
+		return fmt.Errorf("%d models, at most %d", len(o.Models), maxModels)
 	case o.Concurrent < 0 || o.Concurrent > MaxRate:
 		return fmt.Errorf("%d requests at the same time, want 0 (no limit) to %d", o.Concurrent, MaxRate)
+	}
+	for _, m := range o.Models {
+		if err := control.ValidateForeignModel(m); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -86,7 +114,7 @@ func Create(ctx context.Context, store control.Store, o Options) (key string, r 
 	hash := hashOf(key)
 	r = Record{
 		Version: control.DocumentVersion, ID: hash[:idDigits], Hash: hash, Note: o.Note, Created: time.Now().UTC(),
-		RequestsPerMinute: o.RequestsPerMinute, Concurrent: o.Concurrent,
+		RequestsPerMinute: o.RequestsPerMinute, TokensPerMinute: o.TokensPerMinute, Concurrent: o.Concurrent, Models: o.Models,
 	}
 	if o.Life > 0 {
 		r.Expires = r.Created.Add(o.Life)

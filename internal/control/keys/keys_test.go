@@ -3,6 +3,7 @@ package keys
 import (
 	"context"
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -92,7 +93,7 @@ func TestTheStoreHoldsNoSecret(t *testing.T) {
 		if strings.Contains(string(entries[0].Value), strings.TrimPrefix(key, prefix)) {
 			t.Error("the key stands in the store")
 		}
-		if list, err := List(ctx, store); err != nil || len(list) != 1 || list[0] != rec {
+		if list, err := List(ctx, store); err != nil || len(list) != 1 || !reflect.DeepEqual(list[0], rec) {
 			t.Errorf("list: %+v, %v", list, err)
 		}
 	})

@@ -48,7 +48,7 @@ type GatewayConfig struct {
 	// Weights makes the handler for what nodes ask of models' files, everything
 	// below /v1/weights/; nil: nothing is given. It must ask Node who they are.
 	Weights func(*Gateway) http.Handler
-	Log         *slog.Logger  // nil: silent
+	Log     *slog.Logger // nil: silent
 }
 
 func (cfg *GatewayConfig) fill() error {
@@ -89,6 +89,7 @@ type Gateway struct {
 	socket      net.Listener // of administration; nil where it cannot be had
 	http        *http.Server
 	admin       *admin.Server
+	engines     atomic.Pointer[admin.Engines] // nil until the API runs
 
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup

@@ -39,19 +39,16 @@ type Call struct {
 const bytesPerToken = 4
 
 // Read takes a request's body, whole, and finds what it asks for. The error is an
-// *openai.Error.
+// *openai.Error; when the body is no JSON, there is a call nevertheless, with the
+// body alone.
 func Read(w http.ResponseWriter, r *http.Request) (*Call, error) {
 	b, err := readBody(w, r)
 	if err != nil {
 		return nil, err
 	}
 	c := &Call{body: b, choices: 1, Path: strings.TrimPrefix(r.URL.Path, "/v1"), Query: cleanQuery(r.URL.RawQuery)}
-	if err := c.scan(); err != nil {
-		c.Close()
-		return nil, err
-	}
 	c.PromptTokens = len(b.data)/bytesPerToken + 1
-	return c, nil
+	return c, c.scan()
 }
 
 // Body is what the client sent. It must not be used after Close.

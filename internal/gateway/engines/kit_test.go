@@ -78,8 +78,10 @@ func newHouse(t *testing.T, cfg Config) *house {
 
 func (h *house) serve(w http.ResponseWriter, r *http.Request) {
 	c, err := Read(w, r)
-	if err == nil {
+	if c != nil {
 		defer c.Close()
+	}
+	if err == nil {
 		err = h.room.Serve(w, r, c, &Outcome{})
 	}
 	if err != nil && r.Context().Err() == nil {

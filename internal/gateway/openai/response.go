@@ -156,10 +156,12 @@ type Model struct {
 // ModelDetail is what we add to a model.
 type ModelDetail struct {
 	Ready         bool   `json:"ready"`
-	Demo          bool   `json:"demo,omitempty"` // a toy: for showing, not for use
-	ContextLength int    `json:"context_length"` // tokens, prompt and answer together
+	Demo          bool   `json:"demo,omitempty"`           // a toy: for showing, not for use
+	ContextLength int    `json:"context_length,omitempty"` // tokens, prompt and answer together; unknown of engines' models
 	Missing       string `json:"missing,omitempty"`
 	FallbackFor   string `json:"fallback_for,omitempty"` // stands in, labelled, for that model
+	// Engines serve it, whole, instead of our own nodes or beside them.
+	Engines []string `json:"engines,omitempty"`
 }
 
 // ModelList is the body of GET /v1/models.

@@ -21,6 +21,7 @@ import (
 	"hecate/internal/gateway/admission"
 	"hecate/internal/gateway/answer"
 	"hecate/internal/gateway/dispatch"
+	"hecate/internal/gateway/engines"
 	"hecate/internal/gateway/live"
 	"hecate/internal/metrics"
 	"hecate/pool"
@@ -65,6 +66,7 @@ type Gateway struct {
 	usable     func(*Model) bool // a copy can be asked now
 	metrics    *metrics.Metrics
 	keys       *keys.Ring // nil: none are asked for
+	engines    *engines.Engines
 	allowances allowances
 	mux        http.Handler
 	settling   sync.WaitGroup // generations whose clients have all they asked for
@@ -120,10 +122,12 @@ func New(cfg Config) *Gateway {
 		Limits: cfg.Limits, Yields: g.yields, Poison: &answer.Poison{}, Events: g.witness, Log: cfg.Log,
 	}
 	g.metrics = metrics.New(metrics.Sources{Swarm: g.Status, Pool: cfg.Pool.Snapshot, Events: g.events})
+	g.engines = engines.New(engines.Config{Store: cfg.Store, Log: cfg.Log})
+	g.metrics.Register(engines.Collector{Engines: g.engines})
 	if cfg.RequireKey {
 		g.keys = keys.NewRing(cfg.Store, cfg.Log)
 	}
-	g.mux = &guard{hosts: lower(cfg.AllowHosts), next: g.admitted(g.routes())}
+	g.mux = &guard{hosts: lower(cfg.AllowHosts), next: g.admitted(g.foreign(g.routes()))}
 	return g
 }
 
@@ -137,13 +141,14 @@ func lower(names []string) (out []string) {
 // Handler is the whole API.
 func (g *Gateway) Handler() http.Handler { return g.mux }
 
-func (g *Gateway) routes() http.Handler {
+func (g *Gateway) routes() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/chat/completions", g.serve(g.chatCompletions))
 	mux.HandleFunc("POST /v1/completions", g.serve(g.completions))
 	mux.HandleFunc("GET /v1/models", g.look(g.listModels))
 	mux.HandleFunc("GET /v1/models/{id...}", g.look(g.oneModel))
 	mux.HandleFunc("GET /v1/swarm", g.look(g.showSwarm))
+	mux.HandleFunc("GET /v1/swarm/engines", g.look(g.showEngines))
 	mux.HandleFunc("GET /v1/swarm/plan", g.look(g.showPlan))
 	mux.HandleFunc("GET /v1/swarm/explain", g.look(g.explain))
 	mux.HandleFunc("GET /v1/swarm/events", g.look(g.showEvents))
@@ -180,11 +185,12 @@ func (g *Gateway) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	plans := make(chan *control.PlanDocument, 1)
-	failed := make(chan error, 3)
+	failed := make(chan error, 4)
 	wg.Go(func() {
 		failed <- control.FollowPlan(ctx, g.cfg.Store, g.log, func(d *control.PlanDocument) { offer(plans, d) })
 	})
 	wg.Go(func() { failed <- g.followModels(ctx) })
+	wg.Go(func() { failed <- g.engines.Run(ctx) })
 	wg.Go(func() { newHerald(g).run(ctx) })
 	wg.Go(func() { g.paint(ctx) })
 	wg.Go(func() { g.logEvents(ctx) })

@@ -119,7 +119,7 @@ func New(cfg Config) *Gateway {
 	g.admission = admission.New(g.dispatch, cfg.Queues)
 	g.runner = &answer.Runner{
 		Router: observed{g.admission, g.traffic, g.refusals}, Opener: opener{cfg.Pool}, Budget: answer.NewBudget(cfg.Memory),
-		Limits: cfg.Limits, Yields: g.yields, Poison: &answer.Poison{}, Events: g.witness, Log: cfg.Log,
+		Standbys: g.admission, Limits: cfg.Limits, Yields: g.yields, Poison: &answer.Poison{}, Events: g.witness, Log: cfg.Log,
 	}
 	g.metrics = metrics.New(metrics.Sources{Swarm: g.Status, Pool: cfg.Pool.Snapshot, Events: g.events})
 	g.engines = engines.New(engines.Config{Store: cfg.Store, Log: cfg.Log})

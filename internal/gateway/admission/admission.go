@@ -14,6 +14,7 @@ import (
 // swarm.ErrNoRoute when waiting for nodes may, and for good with all else.
 type Dispatcher interface {
 	answer.Router
+	answer.Standbys
 	// ChooseAll is Choose for all answers of a request, or none. A failure
 	// changes nothing: Changed does not tell of it.
 	ChooseAll(ctx context.Context, n answer.Need) ([]answer.Grant, error)

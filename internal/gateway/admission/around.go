@@ -8,6 +8,18 @@ import (
 	"hecate/swarm"
 )
 
+// Standby reserves room for a shadow, unless somebody waits for room.
+func (a *Admission) Standby(n answer.Need, route swarm.Route, stage int) (answer.Standby, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, q := range a.mu.queues {
+		if len(q.waiting) > 0 {
+			return answer.Standby{}, fmt.Errorf("%d requests wait for room: %w", len(q.waiting), dispatch.ErrNoStandby)
+		}
+	}
+	return a.Dispatcher.Standby(n, route, stage)
+}
+
 // Around reserves a second route for an answer that is kept waiting. Room that
 // others wait for is not spent on a second try.
 func (a *Admission) Around(n answer.Need, route swarm.Route, slow string) (answer.Grant, error) {

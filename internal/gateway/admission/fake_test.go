@@ -148,6 +148,11 @@ func (f *fakeDispatcher) Around(n answer.Need, _ swarm.Route, _ string) (answer.
 	return f.Choose(context.Background(), n)
 }
 
+func (f *fakeDispatcher) Standby(answer.Need, swarm.Route, int) (answer.Standby, error) {
+	return answer.Standby{}, dispatch.ErrNoStandby
+}
+func (f *fakeDispatcher) Dismiss(uint64) {}
+
 func (f *fakeDispatcher) Observe(string, answer.Sample)                {}
 func (f *fakeDispatcher) Patience(string, int, int) time.Duration      { return time.Second }
 func (f *fakeDispatcher) Usual(string, int, int) (time.Duration, bool) { return 0, false }

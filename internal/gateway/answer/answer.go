@@ -37,6 +37,7 @@ type Answer struct {
 	settling bool    // the last token was drawn; its state is computed for its own sake
 	proven   int     // positions that a whole route has computed: they kill nobody
 	purse    *purse
+	shades   shades
 
 	facts atomic.Pointer[facts] // what others may ask
 
@@ -104,6 +105,7 @@ func (a *Answer) Next() (stage.Token, error) {
 	a.proven = len(a.tokens)
 	a.tokens = append(a.tokens, token.ID)
 	a.story.resumed(a)
+	a.shade()
 	return token, nil
 }
 
@@ -136,6 +138,7 @@ func (a *Answer) insist(attempt func() error) error {
 // Close ends every stage and gives back what was reserved. It is idempotent.
 func (a *Answer) Close() {
 	a.cancel()
+	a.clear()
 	for i, l := range a.links {
 		if l != nil {
 			l.end()

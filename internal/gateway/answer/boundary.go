@@ -83,6 +83,10 @@ func (b *boundary) span() (base, end int) {
 func (b *boundary) take(ctx context.Context, position, limit int) (rows []float32, width int, err error) {
 	for {
 		b.mu.Lock()
+		if position < b.base {
+			b.mu.Unlock()
+			return nil, 0, errForgotten
+		}
 		if position < b.end {
 			n := min(limit, b.end-position)
 			from := (position - b.base) * b.width

@@ -23,6 +23,8 @@ var ErrSilence = errors.New("the node answers no more")
 var (
 	errNodeDead = errors.New("membership declared the node dead")
 	errPatience = errors.New("the step took longer than the node's own average allows")
+	// errForgotten: the rows that are asked for were dropped for want of memory.
+	errForgotten = errors.New("boundary states were dropped")
 )
 
 // stageError is a failure of one stage, at one position.

@@ -32,6 +32,8 @@ type fakeSwarm struct {
 	routes []swarm.Route     // copies, cheapest first
 	spares map[string]string // who takes over whose layers in a splice
 	copies bool              // prefer a copy to a splice
+	// splices are chains that take over together, instead of a spare.
+	splices map[string][]swarm.Stage
 
 	grants   map[uint64]bool
 	next     uint64
@@ -128,6 +130,13 @@ func (f *fakeSwarm) Rescue(ctx context.Context, n Need, g Grant, failed []Failur
 		}
 	}
 	r := g.Route
+	for node, chain := range f.splices {
+		if i := slices.IndexFunc(r.Stages, func(s swarm.Stage) bool { return s.Node == node }); i >= 0 && (refused[node] || f.nodes[node].down) {
+			r.Stages = slices.Replace(slices.Clone(r.Stages), i, i+1, chain...)
+			delete(f.grants, g.Token)
+			return f.grantLocked(r), Splice, nil
+		}
+	}
 	r.Stages = slices.Clone(r.Stages)
 	for i, s := range r.Stages {
 		if !f.nodes[s.Node].down && !refused[s.Node] {

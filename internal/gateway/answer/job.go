@@ -87,6 +87,9 @@ type Progress struct {
 	Tokens     int  // positions to bring a substitute to
 	Again      bool // the same failure as in the call before: nobody is to be blamed twice
 	StatesKept bool // the boundary states are at hand: a substitute replays its own layers only
+
+	Warm     map[string]int // by node: positions that the failed stage's shadow holds there
+	Standbys []uint64       // room that the rescue may spend: that of the shadow
 }
 
 // A Router chooses nodes. It owns plan, telemetry and reservations.
@@ -153,14 +156,15 @@ type Opener interface {
 // Limits bound recovery. Zero values mean the defaults.
 type Limits struct {
 	Chunk        int           // rows per prefill step; default 128
-	Tries        int           // rescues per answer; default 16
+	Tries        int           // failed rescues of one token, and more within RescueTime; default 16
 	RescueTime   time.Duration // how long one rescue may look for a way; default 20 s
 	SessionBytes int64         // boundary states kept per answer; default 64 MiB
 	OpenTime     time.Duration // for a node to accept a stage; default 2 s
+	ShadeFrom    int           // tokens of context from which shadows are kept; default 256, below 0: never
 }
 
 func (l Limits) withDefaults() Limits {
-	def := Limits{Chunk: 128, Tries: 16, RescueTime: 20 * time.Second, SessionBytes: 64 << 20, OpenTime: 2 * time.Second}
+	def := Limits{Chunk: 128, Tries: 16, RescueTime: 20 * time.Second, SessionBytes: 64 << 20, OpenTime: 2 * time.Second, ShadeFrom: 256}
 	if l.Chunk <= 0 {
 		l.Chunk = def.Chunk
 	}
@@ -176,6 +180,9 @@ func (l Limits) withDefaults() Limits {
 	if l.OpenTime <= 0 {
 		l.OpenTime = def.OpenTime
 	}
+	if l.ShadeFrom == 0 {
+		l.ShadeFrom = def.ShadeFrom
+	}
 	return l
 }
 
@@ -188,9 +195,11 @@ type Runner struct {
 	// Yields says that a node is to give layers up that an answer uses: it goes on
 	// elsewhere as soon as there is a way. nil: never.
 	Yields func(node, model string, layers swarm.LayerRange) bool
-	Poison *Poison     // remembers queries of death; nil: not remembered
-	Events func(Event) // told of every rescue and loss; must not block
-	Log    *slog.Logger
+	// Standbys is where shadows of long answers may be kept; nil: nowhere.
+	Standbys Standbys
+	Poison   *Poison     // remembers queries of death; nil: not remembered
+	Events   func(Event) // told of every rescue and loss; must not block
+	Log      *slog.Logger
 
 	hedges     hedges
 	casualties casualties

@@ -31,7 +31,11 @@ type link struct {
 func (a *Answer) open(ctx context.Context, index int, s swarm.Stage, last, rescue, resume bool) (*link, error) {
 	l := &link{index: index, stage: s, last: last, sent: -1}
 	l.watch(a.ctx, a.run.Router.Alive(s.Node))
-	opened, err := a.shake(ctx, l, rescue, resume)
+	opening, err := a.opening(l, rescue, resume).Encode()
+	if err != nil {
+		return nil, l.fail(err)
+	}
+	opened, err := a.shake(ctx, l, opening, rescue)
 	if err != nil {
 		l.drop()
 		return nil, l.fail(err)
@@ -41,11 +45,8 @@ func (a *Answer) open(ctx context.Context, index int, s swarm.Stage, last, rescu
 	return l, nil
 }
 
-func (a *Answer) shake(ctx context.Context, l *link, rescue, resume bool) (stage.Opened, error) {
-	opening, err := a.opening(l, rescue, resume).Encode()
-	if err != nil {
-		return stage.Opened{}, err
-	}
+// shake sends the opening and has its answer.
+func (a *Answer) shake(ctx context.Context, l *link, opening []byte, rescue bool) (_ stage.Opened, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, a.limits.OpenTime, errPatience)
 	defer cancel()
 	defer context.AfterFunc(l.ctx, cancel)()
@@ -65,7 +66,7 @@ func (a *Answer) opening(l *link, rescue, resume bool) stage.Open {
 		First: l.stage.Layers.First, Last: l.stage.Layers.Last,
 		Cells: len(a.job.Prompt) + a.job.MaxTokens, Rescue: rescue, Resume: resume,
 	}
-	if l.last {
+	if o.States = l.last && a.job.States != nil; l.last && !o.States {
 		o.Sampler = &stage.Sampler{Params: a.job.Params, Prompt: len(a.job.Prompt), Tokens: a.tokens}
 	}
 	o.Chaos = a.chaos(l.index, rescue)
@@ -77,7 +78,7 @@ func (a *Answer) opening(l *link, rescue, resume bool) stage.Open {
 func (a *Answer) chaos(index int, rescue bool) *stage.Chaos {
 	rescues := 0
 	if rescue {
-		rescues = a.story.attempts
+		rescues = len(a.story.rescued) + a.story.attempts
 	}
 	for _, c := range a.job.Chaos {
 		if c.Stage == index && c.Rescues == rescues {

@@ -47,17 +47,21 @@ func (a *Answer) rescue(err error) error {
 	return a.reroute(failed.stage, failure)
 }
 
-// condemn says whether a failure ends the answer at once: too many rescues, or
-// an answer that no other node could give better.
+// condemn says whether a failure ends the answer: too many rescues of one token
+// for too long, or an answer that no other node could give better. Tries alone
+// end nothing: nodes that are full for a moment use them up within another.
 func (a *Answer) condemn(f *stageError) error {
 	var refusal *stage.Error
 	if errors.As(f.err, &refusal) && (refusal.Code == stage.CodeNotFinite || refusal.Code == stage.CodeBad) {
 		return fmt.Errorf("answer %s at token %d: %w", a.job.ID, a.Generated(), f)
 	}
-	if a.story.attempts >= a.limits.Tries {
+	if a.story.attempts < a.limits.Tries {
+		return nil
+	}
+	if time.Since(a.story.failing) >= a.limits.RescueTime {
 		return fmt.Errorf("answer %s: %w after %d rescues: %w", a.job.ID, ErrNoWayOn, a.story.attempts, f)
 	}
-	return nil
+	return a.pause()
 }
 
 // abandon drops the link that failed.
@@ -125,8 +129,9 @@ func (a *Answer) onTrial(s stage.Step) bool {
 func (a *Answer) reroute(stage int, f Failure) error {
 	deadline := time.Now().Add(a.limits.RescueTime)
 	for again := false; ; again = true {
-		grant, kind, err := a.run.Router.Rescue(a.ctx, a.need, a.grant, []Failure{f},
-			Progress{Tokens: len(a.tokens), Again: again, StatesKept: a.statesKept(stage)})
+		progress := Progress{Tokens: len(a.tokens), Again: again, StatesKept: a.statesKept(stage)}
+		progress.Warm, progress.Standbys = a.warmth(a.grant.Route.Stages[stage])
+		grant, kind, err := a.run.Router.Rescue(a.ctx, a.need, a.grant, []Failure{f}, progress)
 		if err == nil {
 			a.adopt(grant, kind)
 			return nil
@@ -163,6 +168,7 @@ func (a *Answer) adopt(g Grant, kind RescueKind) {
 	default:
 		a.story.goesOn(kind)
 	}
+	a.takeOver(g.Route)
 	a.follow(g.Route)
 }
 

@@ -26,7 +26,11 @@ func (d *Dispatcher) chooseLocked(n answer.Need) (answer.Grant, error) {
 	}
 	route, err := d.mu.router.Choose(n.Model, d.requestLocked(n, false), d.cfg.Policy)
 	if err != nil {
-		return answer.Grant{}, lacking(err)
+		err = lacking(err)
+		if errors.Is(err, ErrFull) {
+			d.revokeLocked()
+		}
+		return answer.Grant{}, err
 	}
 	return d.grantLocked(route, n), nil
 }
@@ -107,6 +111,7 @@ func (d *Dispatcher) grantLocked(route swarm.Route, n answer.Need) answer.Grant 
 		d.signalLocked(s.Node, b, now)
 	}
 	d.mu.leases[d.mu.next] = l
+	d.crowdLocked(route)
 	return answer.Grant{Route: route, Token: d.mu.next}
 }
 

@@ -39,12 +39,13 @@ type Dispatcher struct {
 
 	mu struct {
 		sync.Mutex
-		fleet  *swarm.Fleet
-		router *swarm.Router // nil: no plan yet
-		nodes  map[string]*book
-		leases map[uint64]lease
-		next   uint64
-		freed  chan struct{} // closed whenever something may have become possible
+		fleet    *swarm.Fleet
+		router   *swarm.Router // nil: no plan yet
+		nodes    map[string]*book
+		leases   map[uint64]lease
+		standbys map[uint64]*standby
+		next     uint64
+		freed    chan struct{} // closed whenever something may have become possible
 	}
 }
 
@@ -78,7 +79,7 @@ func New(cfg Config) *Dispatcher {
 	d := &Dispatcher{cfg: cfg}
 	d.mu.fleet = swarm.NewFleet("")
 	d.mu.nodes = map[string]*book{}
-	d.mu.leases = map[uint64]lease{}
+	d.mu.leases, d.mu.standbys = map[uint64]lease{}, map[uint64]*standby{}
 	d.mu.freed = make(chan struct{})
 	return d
 }

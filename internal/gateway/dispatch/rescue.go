@@ -18,8 +18,11 @@ func (d *Dispatcher) Rescue(_ context.Context, n answer.Need, g answer.Grant, fa
 	if !p.Again {
 		gone = d.condemnLocked(n, failed, true)
 	}
+	settle := d.lendLocked(p.Standbys)
 	route, kind, err := d.wayOnLocked(n, g, failed, p)
+	settle(route, err)
 	if err != nil {
+		d.revokeLocked() // it may have been for want of room
 		d.mu.Unlock()
 		d.tell(gone)
 		return answer.Grant{}, "", err
@@ -74,6 +77,7 @@ func (d *Dispatcher) rescueLocked(n answer.Need, g answer.Grant, failed []answer
 		Adaptive:   d.requestLocked(n, true),
 		Prefer:     swarm.PreferSoonest,
 		StatesHeld: p.StatesKept,
+		Warm:       p.Warm,
 	}
 	req.Adaptive.PromptTokens = p.Tokens
 	req.Adaptive.OutputTokens = max(1, n.PromptTokens+n.OutputTokens-p.Tokens)
@@ -83,6 +87,11 @@ func (d *Dispatcher) rescueLocked(n answer.Need, g answer.Grant, failed []answer
 		req.Prefer = swarm.PreferCopy
 	}
 	r, err := d.mu.router.Rescue(g.Route, victim, req, d.cfg.Policy)
+	if err == nil && (r.Route.Degraded || len(r.Route.Stages) == 0) {
+		// Nobody who is left can go on with this model. Another one is the
+		// gateway's to choose, and only before the first token.
+		return swarm.Route{}, fmt.Errorf("what is left of route %s answers for another model: %w", g.Route, swarm.ErrUnrecoverable)
+	}
 	return r.Route, err
 }
 

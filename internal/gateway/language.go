@@ -36,6 +36,25 @@ func styleOf(t *tokens.Tokenizer) calls.Style {
 	return calls.StyleOf(t.Source().ChatTemplate, t.Control)
 }
 
+// Kinds of pooling, as files number them.
+const poolsMean, poolsLast = 1, 3
+
+func (l language) Pooling() Pooling {
+	s := l.Source()
+	p := Pooling{Width: int(s.Width)}
+	switch {
+	case s.Pooling == nil || *s.Pooling == 0:
+		p.Kind = PoolMean
+	case *s.Pooling == poolsMean:
+		p.Kind, p.Declared = PoolMean, true
+	case *s.Pooling == poolsLast:
+		p.Kind, p.Declared = PoolLast, true
+	}
+	return p
+}
+
+func (l language) Name(token int32) string { return l.TokenName(token) }
+
 func (l language) Calls() calls.Style { return l.calls }
 
 func (l language) EncodeChat(ctx context.Context, turns []Turn, tools json.RawMessage) ([]int32, error) {

@@ -16,6 +16,15 @@ type Text interface {
 	Calls() calls.Style
 	// Encode turns plain text into tokens.
 	Encode(text string) ([]int32, error)
+	// EncodeText turns text into tokens: with those that the model wants around
+	// a text, if special says so, and reading control tokens in it, if parse does.
+	EncodeText(text string, special, parse bool) ([]int32, error)
+	// Decode gives the text of tokens.
+	Decode(ids []int32) string
+	// Name shows a token to people.
+	Name(token int32) string
+	// Pooling is how the model embeds a text.
+	Pooling() Pooling
 	// IsEnd says that a token ends the answer.
 	IsEnd(token int32) bool
 	// Vocabulary is the number of tokens.
@@ -33,6 +42,19 @@ type Speaker interface {
 	Add(token int32) (text string, stopped bool)
 	// Rest gives what was held back, at the end of an answer.
 	Rest() string
+}
+
+// Kinds of Pooling.
+const (
+	PoolMean = "mean" // of all tokens
+	PoolLast = "last" // the last token's
+)
+
+// Pooling is how the states of a text's tokens become one vector.
+type Pooling struct {
+	Kind     string // "": in no way that is known here
+	Declared bool   // the file says so; else the mean is taken
+	Width    int
 }
 
 // Turn is one message of a chat.

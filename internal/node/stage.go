@@ -30,8 +30,8 @@ func (s *Server) begin(ctx context.Context, o stage.Open) (*running, error) {
 	if err != nil {
 		return nil, err
 	}
-	if (o.Sampler != nil) != (o.Last == f.ModelLayers-1) {
-		return nil, &stage.Error{Code: stage.CodeBad, Message: fmt.Sprintf("layers %d to %d of %d: only the last stage draws tokens, and it must", o.First, o.Last, f.ModelLayers)}
+	if (o.Sampler != nil || o.States) != (o.Last == f.ModelLayers-1) || o.Sampler != nil && o.States {
+		return nil, &stage.Error{Code: stage.CodeBad, Message: fmt.Sprintf("layers %d to %d of %d: only the last stage draws tokens or gives its states, and it must", o.First, o.Last, f.ModelLayers)}
 	}
 	r := &running{open: o, width: f.Width}
 	if o.Sampler != nil {
@@ -39,7 +39,7 @@ func (s *Server) begin(ctx context.Context, o stage.Open) (*running, error) {
 			return nil, err
 		}
 	}
-	r.session, err = s.engine.Open(ctx, engine.SessionOptions{Model: o.Model, Layers: layers, Cells: o.Cells, Rescue: o.Rescue})
+	r.session, err = s.engine.Open(ctx, engine.SessionOptions{Model: o.Model, Layers: layers, Cells: o.Cells, Rescue: o.Rescue, States: o.States})
 	if err != nil {
 		return nil, err
 	}

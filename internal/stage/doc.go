@@ -7,7 +7,7 @@
 //	Open {model, layers, tokens...}  --->  reserves cells, maybe finds kept state
 //	                                 <---  Opened {held, exactness}   or Error
 //	Step {position, tokens|hidden}   --->  computes its layers
-//	                                 <---  Hidden {position, rows}    (not the last stage)
+//	                                 <---  Hidden {position, rows}    (not the last stage, unless Open said States)
 //	                                 <---  Token {position, id}       (the last stage, when asked to sample)
 //	                                 <---  Done {position, rows}      (when nothing was asked back)
 //	Truncate {position}              --->  forgets positions >= position

@@ -16,7 +16,8 @@ type Open struct {
 	Cells   int      `json:"cells"` // KV cells (tokens) to reserve
 	Rescue  bool     `json:"rescue,omitempty"`
 	Resume  bool     `json:"resume,omitempty"`  // take up the kept state if there is one
-	Sampler *Sampler `json:"sampler,omitempty"` // only for the stage that holds the head
+	Sampler *Sampler `json:"sampler,omitempty"` // only for the stage that holds the head, unless States
+	States  bool     `json:"states,omitempty"`  // the stage that holds the head draws nothing and gives hidden states, after the model's last norm
 	Chaos   *Chaos   `json:"chaos,omitempty"`   // obeyed only by a node that was started to allow it
 }
 

@@ -38,17 +38,20 @@ func ReadSource(r io.Reader) (Source, error) {
 	if err != nil {
 		return s, err
 	}
-	contexts := map[string]uint64{}
+	numbers := map[string]uint64{}
 	for range keys {
 		key, err := g.str(maxKeyBytes)
 		if err != nil {
 			return s, fmt.Errorf("metadata key: %w", err)
 		}
-		if err := g.value(key, &s, contexts); err != nil {
+		if err := g.value(key, &s, numbers); err != nil {
 			return s, fmt.Errorf("metadata %q: %w", key, err)
 		}
 	}
-	s.ContextLength = contexts[s.Architecture]
+	s.ContextLength, s.Width = numbers[s.Architecture+".context_length"], numbers[s.Architecture+".embedding_length"]
+	if n, ok := numbers[s.Architecture+".pooling_type"]; ok {
+		s.Pooling = &n
+	}
 	s.defaultIDs()
 	return s, nil
 }

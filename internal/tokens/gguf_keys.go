@@ -7,7 +7,7 @@ import (
 )
 
 // value reads the value of one key into s, or passes over it.
-func (g *ggufReader) value(key string, s *Source, contexts map[string]uint64) error {
+func (g *ggufReader) value(key string, s *Source, numbers map[string]uint64) error {
 	kind, err := g.u32()
 	if err != nil {
 		return err
@@ -35,9 +35,11 @@ func (g *ggufReader) value(key string, s *Source, contexts map[string]uint64) er
 		*to = new(b[0] != 0)
 		return err
 	}
-	if arch, ok := strings.CutSuffix(key, ".context_length"); ok {
-		contexts[arch], err = g.integer(kind)
-		return err
+	for _, name := range []string{".context_length", ".embedding_length", ".pooling_type"} {
+		if strings.HasSuffix(key, name) {
+			numbers[key], err = g.integer(kind)
+			return err
+		}
 	}
 	return g.arrayKey(key, kind, s)
 }

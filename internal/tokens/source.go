@@ -23,9 +23,11 @@ const (
 // Source is what a model file says about its text side. ReadSource reads it
 // from a GGUF; it can also be put together by hand.
 type Source struct {
-	Architecture  string // general.architecture
-	Name          string // general.name
-	ContextLength uint64 // <architecture>.context_length, 0 if unknown
+	Architecture  string  // general.architecture
+	Name          string  // general.name
+	ContextLength uint64  // <architecture>.context_length, 0 if unknown
+	Width         uint64  // <architecture>.embedding_length, 0 if unknown
+	Pooling       *uint64 // <architecture>.pooling_type: 0 none, 1 mean, 2 first, 3 last; nil if the file does not say
 
 	Model  string // tokenizer.ggml.model: "llama" (SentencePiece) or "gpt2" (byte-level BPE)
 	Pre    string // tokenizer.ggml.pre: how BPE cuts text into words first

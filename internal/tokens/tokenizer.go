@@ -78,28 +78,35 @@ func (t *Tokenizer) BOS() (id int32, ok bool) { return t.vocab.bos, t.vocab.bos 
 // read as such, and the beginning-of-text token is put first if the model wants
 // one, as llama.cpp does.
 func (t *Tokenizer) Encode(text string) ([]int32, error) {
-	v := t.vocab
-	if err := checkLength(text); err != nil {
-		return nil, err
-	}
-	var out []int32
-	if v.addBOS {
-		out = append(out, v.bos)
-	}
-	out = t.encode(jinja.Trusted(strings.ToValidUTF8(text, "\ufffd")), out)
-	if v.addEOS {
-		out = append(out, v.eos)
-	}
-	return out, nil
+	return t.EncodeText(text, true, true)
 }
 
 // EncodePlain encodes text in which nothing is a control token, without a
 // beginning-of-text token.
 func (t *Tokenizer) EncodePlain(text string) ([]int32, error) {
+	return t.EncodeText(text, false, false)
+}
+
+// EncodeText encodes a text, with the tokens that the model wants before and
+// behind one if special, reading control tokens in it if parse.
+func (t *Tokenizer) EncodeText(text string, special, parse bool) ([]int32, error) {
 	if err := checkLength(text); err != nil {
 		return nil, err
 	}
-	return t.encode(jinja.Marked(strings.ToValidUTF8(text, "\ufffd"), byOutsider), nil), nil
+	v, valid := t.vocab, strings.ToValidUTF8(text, "\ufffd")
+	marked := jinja.Marked(valid, byOutsider)
+	if parse {
+		marked = jinja.Trusted(valid)
+	}
+	var out []int32
+	if special && v.addBOS {
+		out = append(out, v.bos)
+	}
+	out = t.encode(marked, out)
+	if special && v.addEOS {
+		out = append(out, v.eos)
+	}
+	return out, nil
 }
 
 func checkLength(text string) error {

@@ -19,8 +19,9 @@ type Job struct {
 	Prompt    []int32 // at least one token
 	MaxTokens int     // generated tokens to reserve room for, at least 1
 	Params    sampling.Params
-	Chaos     []Chaos // failures to inject, none in normal life
-	StandIn   bool    // another model answers if this one cannot: nothing is lost by not beginning
+	Chaos     []Chaos   // failures to inject, none in normal life
+	States    Collector // of a job for States, which draws no tokens; nil: Next is what is asked
+	StandIn   bool      // another model answers if this one cannot: nothing is lost by not beginning
 
 	Caller
 }

@@ -114,7 +114,10 @@ func (a *Answer) fillStage(ctx, failed context.Context, l *link, total int) (sta
 		if err != nil {
 			return stage.Token{}, err
 		}
-		if r.Kind == stage.KindHidden {
+		switch {
+		case r.Kind == stage.KindHidden && l.last:
+			a.job.States.Collect(r.Position, r.Hidden, r.Width)
+		case r.Kind == stage.KindHidden:
 			a.log(l.index+1).append(r.Position, r.Hidden, r.Width)
 		}
 		if r.Kind == stage.KindToken {
@@ -175,6 +178,12 @@ func (a *Answer) step(ctx context.Context, l *link, s stage.Step) (r stage.Resul
 // want is what we need back: nothing of rows that the log behind has already.
 func (a *Answer) want(l *link, s stage.Step) stage.Want {
 	end := s.Position + s.Rows()
+	if l.last && a.job.States != nil {
+		if a.collects(end) {
+			return stage.WantHidden
+		}
+		return stage.WantNothing
+	}
 	if l.last {
 		if end == len(a.tokens) && !a.settling {
 			return stage.WantToken

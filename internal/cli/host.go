@@ -159,6 +159,7 @@ func (h *host) openGateway(context.Context) error {
 		cfg.Links = h.links
 	}
 	h.gateway = gateway.New(cfg)
+	h.plane.UseEngines(h.gateway.Engines())
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"hecate/internal/control/admin"
@@ -18,10 +19,12 @@ type keyCmd struct {
 
 type keyCreateCmd struct {
 	administered
-	Life       time.Duration `help:"How long it is good; for ever when absent."`
-	Note       string        `help:"What it is for, for people."`
-	Rate       int           `help:"Requests per minute that it allows; any number when absent." placeholder:"N"`
-	Concurrent int           `help:"Requests at the same time that it allows; any number when absent." placeholder:"N"`
+	Life     time.Duration `help:"How long it is good; for ever when absent."`
+	Note     string        `help:"What it is for, for people."`
+	RPM      int           `help:"Requests per minute that it allows; any number when absent." name:"rpm" aliases:"rate" placeholder:"N"`
+	TPM      int           `help:"Tokens per minute, of prompts and answers together; any number when absent." name:"tpm" placeholder:"N"`
+	Parallel int           `help:"Requests at the same time that it allows; any number when absent." aliases:"concurrent" placeholder:"N"`
+	Models   []string      `help:"Models that it is for; all when absent." placeholder:"MODEL"`
 }
 
 // Run makes a key and prints it.
@@ -29,14 +32,15 @@ func (k *keyCreateCmd) Run(ctx context.Context, c console) error {
 	if k.Life < 0 {
 		return usage("--life is %s, want more than 0", k.Life)
 	}
-	if k.Rate < 0 || k.Rate > keys.MaxRate || k.Concurrent < 0 || k.Concurrent > keys.MaxRate {
-		return usage("--rate and --concurrent are %d and %d, want 0 (no limit) to %d", k.Rate, k.Concurrent, keys.MaxRate)
+	o := keys.Options{Life: k.Life, Note: k.Note, RequestsPerMinute: k.RPM, TokensPerMinute: k.TPM, Concurrent: k.Parallel, Models: k.Models}
+	if err := o.Validate(); err != nil {
+		return &UsageError{err}
 	}
 	client, err := k.open()
 	if err != nil {
 		return err
 	}
-	made, err := client.CreateKey(ctx, keys.Options{Life: k.Life, Note: k.Note, RequestsPerMinute: k.Rate, Concurrent: k.Concurrent})
+	made, err := client.CreateKey(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -51,9 +55,16 @@ type keyLsCmd struct{ administered }
 
 // Run lists keys, without their secrets.
 func (k *keyLsCmd) Run(ctx context.Context, c console) error {
-	return listed(ctx, c, k.administered, (*admin.Client).Keys, "KEY\tCREATED\tEXPIRES\tPER MINUTE\tAT ONCE\tNOTE", func(r keys.Record) string {
-		return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s", r.ID, r.Created.Format(time.DateOnly), until(r.Expires), limit(r.RequestsPerMinute), limit(r.Concurrent), orDash(r.Note))
+	return listed(ctx, c, k.administered, (*admin.Client).Keys, "KEY\tCREATED\tEXPIRES\tPER MINUTE\tTOKENS\tAT ONCE\tMODELS\tNOTE", func(r keys.Record) string {
+		return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", r.ID, r.Created.Format(time.DateOnly), until(r.Expires), limit(r.RequestsPerMinute), limit(r.TokensPerMinute), limit(r.Concurrent), orAll(r.Models), orDash(r.Note))
 	})
+}
+
+func orAll(models []string) string {
+	if len(models) == 0 {
+		return "all"
+	}
+	return strings.Join(models, ",")
 }
 
 func limit(n int) string {

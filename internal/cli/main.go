@@ -47,6 +47,7 @@ type root struct {
 	Node     nodeCmd     `cmd:"" help:"Workers: run one, list, pause, resume, drain, remove."`
 	Token    tokenCmd    `cmd:"" help:"Join tokens: create, list, revoke."`
 	Key      keyCmd      `cmd:"" help:"API keys: create, list, revoke."`
+	Engine   engineCmd   `cmd:"" help:"Servers of whole models that somebody else runs: add, list, remove."`
 	Doctor   doctorCmd   `cmd:"" help:"Check what this machine needs to be part of a swarm, and say what to do."`
 	Model    modelCmd    `cmd:"" help:"Models: list, inspect."`
 	Plan     planCmd     `cmd:"" help:"Show which node would hold which layers, and why."`

@@ -78,7 +78,8 @@ type Options struct {
 	Models            []string      // none: all
 }
 
-func (o Options) validate() error {
+// Validate says what no key can be made of.
+func (o Options) Validate() error {
 	switch {
 	case len(o.Note) > maxNote || strings.ContainsFunc(o.Note, func(r rune) bool { return r < ' ' || r == 0x7f }):
 		return fmt.Errorf("a note of at most %d printable characters", maxNote)
@@ -103,7 +104,7 @@ func (o Options) validate() error {
 
 // Create makes a key and returns it: it cannot be shown again.
 func Create(ctx context.Context, store control.Store, o Options) (key string, r Record, err error) {
-	if err := o.validate(); err != nil {
+	if err := o.Validate(); err != nil {
 		return "", r, fmt.Errorf("API key: %w", err)
 	}
 	secret := make([]byte, secretSize)

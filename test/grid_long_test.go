@@ -4,12 +4,17 @@ package test
 
 // The full grids of `make test-long`.
 const (
-	gridStep     = 1
-	manyStreams  = 50
-	streamRounds = 8
+	long           = true
+	gridStep       = 1
+	manyStreams    = 50
+	streamRounds   = 8
+	leavingClients = 200
 )
 
 var silentTokens = []int{0, 1, 2, 8, 16, 24, 32, 40, 48, 56, 63}
+
+// allDead are pieces of text after which every node dies.
+var allDead = []int{1, 10, 20, 30, 40}
 
 // twoKills are tokens of the first and of the second failure, and the first's stage.
 var twoKills = [][3]int{{1, 2, 0}, {1, 63, 1}, {5, 6, 1}, {10, 40, 0}, {20, 21, 0}, {20, 60, 1}, {31, 33, 1}, {47, 62, 0}}

@@ -4,12 +4,17 @@ package test
 
 // The sampled grids of `make test`.
 const (
-	gridStep     = 13
-	manyStreams  = 20
-	streamRounds = 3
+	long           = false
+	gridStep       = 13
+	manyStreams    = 20
+	streamRounds   = 3
+	leavingClients = 60
 )
 
 var silentTokens = []int{1, 40}
+
+// allDead are pieces of text after which every node dies.
+var allDead = []int{15}
 
 // twoKills are tokens of the first and of the second failure, and the first's stage.
 var twoKills = [][3]int{{20, 40, 1}, {10, 11, 0}}

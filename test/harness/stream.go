@@ -5,9 +5,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"strconv"
 	"strings"
+	"time"
 
 	"hecate/internal/gateway/openai"
 )
@@ -28,6 +32,15 @@ type Stream struct {
 
 // AskStream streams an answer; each is called with every piece of text.
 func (s *Swarm) AskStream(ctx context.Context, text string, more map[string]any, each func(string)) (Stream, error) {
+	return s.AskStreamFrom(ctx, text, more, func(_ *Stream, piece string) {
+		if each != nil {
+			each(piece)
+		}
+	})
+}
+
+// AskStreamFrom is AskStream for a reader that wants to see what came so far.
+func (s *Swarm) AskStreamFrom(ctx context.Context, text string, more map[string]any, each func(*Stream, string)) (Stream, error) {
 	q := Question(text, more)
 	q["stream"] = true
 	b, err := json.Marshal(q)
@@ -44,7 +57,7 @@ func (s *Swarm) AskStream(ctx context.Context, text string, more map[string]any,
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return Stream{}, fmt.Errorf("status %d", resp.StatusCode)
+		return Stream{}, refusal(resp)
 	}
 	out := Stream{Header: resp.Header}
 	lines := bufio.NewScanner(resp.Body)
@@ -62,7 +75,39 @@ func (s *Swarm) AskStream(ctx context.Context, text string, more map[string]any,
 	return out, nil
 }
 
-func (s *Stream) take(data string, each func(string)) error {
+// Refusal is an answer that never began.
+type Refusal struct {
+	Status int
+	Retry  time.Duration // after which the gateway wants to be asked again; 0: never
+	Body   string
+}
+
+func (r *Refusal) Error() string { return fmt.Sprintf("status %d: %s", r.Status, r.Body) }
+
+func refusal(resp *http.Response) *Refusal {
+	b, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<16))
+	seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After"))
+	return &Refusal{resp.StatusCode, time.Duration(seconds) * time.Second, string(b)}
+}
+
+// AskPatiently streams an answer, and asks again when it is told to, as a client
+// does whom a busy gateway refuses.
+func (s *Swarm) AskPatiently(ctx context.Context, text string, more map[string]any) (Stream, error) {
+	for {
+		st, err := s.AskStream(ctx, text, more, nil)
+		var r *Refusal
+		if !errors.As(err, &r) || r.Retry == 0 {
+			return st, err
+		}
+		select {
+		case <-time.After(r.Retry):
+		case <-ctx.Done():
+			return st, err
+		}
+	}
+}
+
+func (s *Stream) take(data string, each func(*Stream, string)) error {
 	if data == "[DONE]" {
 		s.Done = true
 		return nil
@@ -85,8 +130,8 @@ func (s *Stream) take(data string, each func(string)) error {
 	for _, c := range event.Choices {
 		if c.Delta.Content != nil {
 			s.Text += *c.Delta.Content
-			if each != nil && *c.Delta.Content != "" {
-				each(*c.Delta.Content)
+			if *c.Delta.Content != "" {
+				each(s, *c.Delta.Content)
 			}
 		}
 		if c.FinishReason != nil {

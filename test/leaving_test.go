@@ -1,0 +1,139 @@
+//go:build !noengine
+
+package test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"hecate/internal/report"
+	"hecate/test/harness"
+)
+
+// idle says that nothing runs, waits or is held anywhere.
+func idle(st report.Status) bool {
+	for _, n := range st.Nodes {
+		if n.Sessions != 0 || n.FreeCells != n.Cells {
+			return false
+		}
+	}
+	return st.Answers.Running == 0 && st.Answers.Queued == 0
+}
+
+// TestClientsLeaveAtRandomPoints: more clients than there is room for leave before
+// the first token, in the middle, or while they wait for room. Everything is freed
+// and nothing counts as lost, and those who stay have their answers.
+func TestClientsLeaveAtRandomPoints(t *testing.T) {
+	s := harness.Up(t, "--nodes", "2", "--copies", "2")
+	want := s.Ask(harness.Story, nil).Text()
+	rng := rand.New(rand.NewPCG(1, 2))
+	var clients sync.WaitGroup
+	leavers := 0
+	for i := range leavingClients {
+		if i%4 == 3 {
+			clients.Go(func() {
+				st, err := s.AskPatiently(context.Background(), harness.Story, nil)
+				if err != nil || st.Text != want || !st.Done {
+					t.Errorf("a client that stayed: %v, done %v, got %q", err, st.Done, st.Text)
+				}
+			})
+			continue
+		}
+		leavers++
+		pieces, soon := rng.IntN(60), time.Duration(rng.IntN(int(200*time.Millisecond)))
+		clients.Go(func() { leave(s, pieces, soon) })
+	}
+	clients.Wait()
+	began := time.Now()
+	s.Await("everything is freed", settleWait, func() bool { return idle(s.Status()) })
+	a := s.Status().Answers
+	t.Logf("all is freed %s after the last client was gone or done; %d of %d that were to leave did so in time", time.Since(began).Round(time.Millisecond), a.Left, leavers)
+	if a.Lost != 0 || a.Left == 0 || a.Left > int64(leavers) {
+		t.Errorf("lost %d, left %d of %d leavers", a.Lost, a.Left, leavers)
+	}
+}
+
+// leave asks and is gone after so many pieces of text, or, with none, after a while.
+func leave(s *harness.Swarm, pieces int, soon time.Duration) {
+	ctx, gone := context.WithCancel(context.Background())
+	defer gone()
+	if pieces == 0 {
+		defer time.AfterFunc(soon, gone).Stop()
+	}
+	seen := 0
+	_, _ = s.AskStream(ctx, harness.Story, nil, func(string) {
+		if seen++; seen == pieces {
+			gone()
+		}
+	})
+}
+
+// TestStuckClientsHoldNobody: clients that ask for much and never read do not keep
+// others from their answers, and when they are gone nothing is left of them.
+func TestStuckClientsHoldNobody(t *testing.T) {
+	s := harness.Up(t, "--nodes", "2", "--copies", "2")
+	want := s.Ask(harness.Story, limit64(nil)).Text()
+	var stuck []net.Conn
+	for range 6 {
+		c, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		// Small buffers and long events: the gateway cannot get rid of what it has.
+		_ = c.(*net.TCPConn).SetReadBuffer(4 << 10)
+		body := fmt.Sprintf(`{"model":%q,"stream":true,"logprobs":true,"top_logprobs":20,"n":4,"temperature":0,"messages":[{"role":"user","content":%q}]}`, harness.Model, harness.Story)
+		fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", strings.TrimPrefix(s.URL, "http://"), len(body), body)
+		line, err := bufio.NewReaderSize(c, 16).ReadString('\n')
+		if err != nil || !strings.Contains(line, "200") {
+			t.Fatalf("%q, %v", line, err)
+		}
+		stuck = append(stuck, c)
+		for range 3 {
+			if a := s.Ask(harness.Story, limit64(nil)); a.Text() != want {
+				t.Errorf("beside %d stuck clients: %q, want %q", len(stuck), a.Text(), want)
+			}
+		}
+	}
+	for _, c := range stuck {
+		c.Close()
+	}
+	s.Await("nothing is left of the stuck clients", settleWait, func() bool { return idle(s.Status()) })
+	if a := s.Status().Answers; a.Lost != 0 {
+		t.Errorf("%d answers were lost", a.Lost)
+	}
+}
+
+// TestLongPromptsSpread: 64 long prompts that come at once are spread evenly over
+// eight equal copies.
+func TestLongPromptsSpread(t *testing.T) {
+	s := harness.Up(t, "--nodes", "8", "--copies", "8")
+	prompt := strings.Repeat("Tell me a long story about a fox and a lantern. ", 24)
+	before := steady(s)
+	var clients sync.WaitGroup
+	for range 64 {
+		clients.Go(func() {
+			if a := s.AskWith(t, prompt, map[string]any{"max_tokens": 4}); a.Usage.PromptTokens < 200 {
+				t.Errorf("a prompt of %d tokens is not long", a.Usage.PromptTokens)
+			}
+		})
+	}
+	clients.Wait()
+	after := steady(s)
+	least, most := int64(1<<62), int64(0)
+	for node, n := range after {
+		n -= before[node]
+		least, most = min(least, n), max(most, n)
+	}
+	t.Logf("most loaded %d rows, least loaded %d", most, least)
+	if float64(most) > 1.3*float64(least) {
+		t.Errorf("one node computed %d rows, another %d: want at most 1.3 times as many", most, least)
+	}
+}

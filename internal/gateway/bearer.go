@@ -2,21 +2,28 @@ package gateway
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"hecate/internal/control/keys"
 	"hecate/internal/gateway/openai"
+	"hecate/internal/web"
 )
 
-// admitted lets through who shows an API key, when keys are asked for. Probes
-// of load balancers need none: they learn that a process runs, and no more.
+// open is what anybody may ask for: probes of load balancers learn that a process
+// runs, and the page is the same for all and asks for its key itself.
+func open(path string) bool {
+	return path == "/healthz" || slices.Contains(web.Paths(), path)
+}
+
+// admitted lets through who shows an API key, when keys are asked for.
 func (g *Gateway) admitted(next http.Handler) http.Handler {
 	if g.keys == nil {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/healthz" {
+		if open(r.URL.Path) {
 			next.ServeHTTP(w, r)
 			return
 		}

@@ -121,7 +121,10 @@ func (h *herald) lookAtLayers(m *control.Member, seen *nodeSeen) {
 		}
 	}
 	for _, f := range seen.held {
-		if !slices.Contains(held, f) {
+		grown := func(now swarm.Fragment) bool {
+			return now.Model == f.Model && now.Layers.First <= f.Layers.First && f.Layers.Last <= now.Layers.Last
+		}
+		if !slices.ContainsFunc(held, grown) {
 			tell(f, false)
 		}
 	}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/url"
 	"strings"
 
+	"hecate/internal/control"
 	"hecate/internal/report"
 	"hecate/swarm"
 )
@@ -15,13 +17,16 @@ type planCmd struct {
 	weighing
 	Topology string `help:"Plan this topology file instead of asking a running swarm." placeholder:"FILE"`
 	Copies   int    `help:"Copies of each base model, with --topology." default:"2"`
-	WhatIf   string `help:"Say what this node's death would mean." placeholder:"NODE"`
+	WhatIf   string `help:"Say what this node's death would mean: now, of a running swarm, or for a topology file." placeholder:"NODE"`
 	JSON     bool   `help:"Print the whole plan as JSON."`
 }
 
 // Run prints a plan, or what a death would mean for it. A plan that does not
 // hold what it promises fails.
 func (p *planCmd) Run(ctx context.Context, c console) error {
+	if p.WhatIf != "" && p.Topology == "" {
+		return p.whatIfNow(ctx, c.out)
+	}
 	plan, err := p.plan(ctx)
 	if err != nil {
 		return err
@@ -69,6 +74,29 @@ func (p *planCmd) whatIf(w io.Writer, plan *swarm.Plan) error {
 	fmt.Fprintf(w, "if %s dies:\n", p.WhatIf)
 	for _, e := range effects {
 		fmt.Fprintf(w, "  %s: %s\n", e.Model, effectOf(e))
+	}
+	return nil
+}
+
+// whatIfNow asks a running swarm, which knows who lives and who has what.
+func (p *planCmd) whatIfNow(ctx context.Context, w io.Writer) error {
+	if err := control.ValidateNodeName(p.WhatIf); err != nil {
+		return &UsageError{err}
+	}
+	var now report.WhatIf
+	if err := p.get(ctx, "/v1/swarm/what-if?node="+url.QueryEscape(p.WhatIf), &now); err != nil {
+		return err
+	}
+	if p.JSON {
+		return printJSON(w, now)
+	}
+	fmt.Fprintf(w, "if %s dies now:\n", p.WhatIf)
+	for _, e := range now.Effects {
+		text := effectOf(e.Effect)
+		if e.Already {
+			text += " (it cannot be asked as it is)"
+		}
+		fmt.Fprintf(w, "  %s: %s; recovery: %s\n", e.Model, text, e.Recovery)
 	}
 	return nil
 }

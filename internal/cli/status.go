@@ -46,7 +46,7 @@ func printStatus(w io.Writer, st report.Status) {
 	fmt.Fprintln(t, "NODE\tSTATE\tPID\tLATENCY\tLOAD\tMEMORY\tTOKENS\tHOLDS\tIF IT DIES")
 	for _, n := range st.Nodes {
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s of %s\t%d\t%s\t%s\n", n.ID, lifeOf(n), pidOf(n), number(n.LatencyMS, "%.1f ms"), number(n.Load, "%.2f"),
-			sizeOf(n.MemoryUsed), sizeOf(n.MemoryBudget), n.TokensComputed, fragmentsOf(n.Fragments), deathOf(n.IfItDies))
+			sizeOf(n.MemoryUsed), sizeOf(n.MemoryBudget), n.TokensComputed, fragmentsOf(n.Fragments), deathOf(n))
 	}
 	_ = t.Flush()
 	for _, m := range st.Models {
@@ -137,9 +137,12 @@ func number(v *float64, format string) string {
 	return fmt.Sprintf(format, *v)
 }
 
-func deathOf(m map[string]string) string {
+func deathOf(n report.Node) string {
 	var parts []string
-	for model, means := range m {
+	for model, means := range n.IfItDies {
+		if r := n.Recovery[model]; r != "" && r != "none" && r != "instant" {
+			means += " (" + r + ")"
+		}
 		parts = append(parts, model+": "+means)
 	}
 	slices.Sort(parts)

@@ -21,8 +21,10 @@ import (
 	"hecate/internal/gateway/admission"
 	"hecate/internal/gateway/answer"
 	"hecate/internal/gateway/dispatch"
+	"hecate/internal/gateway/engines"
 	"hecate/internal/gateway/live"
 	"hecate/internal/metrics"
+	"hecate/internal/web"
 	"hecate/pool"
 	"hecate/swarm"
 )
@@ -65,6 +67,7 @@ type Gateway struct {
 	usable     func(*Model) bool // a copy can be asked now
 	metrics    *metrics.Metrics
 	keys       *keys.Ring // nil: none are asked for
+	engines    *engines.Engines
 	allowances allowances
 	mux        http.Handler
 	settling   sync.WaitGroup // generations whose clients have all they asked for
@@ -117,13 +120,15 @@ func New(cfg Config) *Gateway {
 	g.admission = admission.New(g.dispatch, cfg.Queues)
 	g.runner = &answer.Runner{
 		Router: observed{g.admission, g.traffic, g.refusals}, Opener: opener{cfg.Pool}, Budget: answer.NewBudget(cfg.Memory),
-		Limits: cfg.Limits, Yields: g.yields, Poison: &answer.Poison{}, Events: g.witness, Log: cfg.Log,
+		Standbys: g.admission, Limits: cfg.Limits, Yields: g.yields, Poison: &answer.Poison{}, Events: g.witness, Log: cfg.Log,
 	}
 	g.metrics = metrics.New(metrics.Sources{Swarm: g.Status, Pool: cfg.Pool.Snapshot, Events: g.events})
+	g.engines = engines.New(engines.Config{Store: cfg.Store, Log: cfg.Log})
+	g.metrics.Register(engines.Collector{Engines: g.engines})
 	if cfg.RequireKey {
 		g.keys = keys.NewRing(cfg.Store, cfg.Log)
 	}
-	g.mux = &guard{hosts: lower(cfg.AllowHosts), next: g.admitted(g.routes())}
+	g.mux = &guard{hosts: lower(cfg.AllowHosts), next: g.admitted(g.foreign(g.routes()))}
 	return g
 }
 
@@ -137,14 +142,19 @@ func lower(names []string) (out []string) {
 // Handler is the whole API.
 func (g *Gateway) Handler() http.Handler { return g.mux }
 
-func (g *Gateway) routes() http.Handler {
+func (g *Gateway) routes() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/chat/completions", g.serve(g.chatCompletions))
 	mux.HandleFunc("POST /v1/completions", g.serve(g.completions))
+	mux.HandleFunc("POST /v1/embeddings", g.serve(g.embeddings))
+	mux.HandleFunc("POST /v1/tokenize", g.look(g.tokenize))
+	mux.HandleFunc("POST /v1/detokenize", g.look(g.detokenize))
 	mux.HandleFunc("GET /v1/models", g.look(g.listModels))
 	mux.HandleFunc("GET /v1/models/{id...}", g.look(g.oneModel))
 	mux.HandleFunc("GET /v1/swarm", g.look(g.showSwarm))
+	mux.HandleFunc("GET /v1/swarm/engines", g.look(g.showEngines))
 	mux.HandleFunc("GET /v1/swarm/plan", g.look(g.showPlan))
+	mux.HandleFunc("GET /v1/swarm/what-if", g.look(g.whatIf))
 	mux.HandleFunc("GET /v1/swarm/explain", g.look(g.explain))
 	mux.HandleFunc("GET /v1/swarm/events", g.look(g.showEvents))
 	mux.HandleFunc("GET /v1/swarm/live", g.look(g.showLive))
@@ -153,6 +163,7 @@ func (g *Gateway) routes() http.Handler {
 	mux.HandleFunc("POST /v1/swarm/chaos/arm", g.look(g.armChaos))
 	mux.HandleFunc("POST /v1/swarm/chaos/link", g.look(g.bendLink))
 	mux.Handle("GET /metrics", g.metrics.Handler())
+	mux.Handle("GET /{$}", web.Handler())
 	mux.HandleFunc("GET /healthz", g.look(g.healthz))
 	mux.HandleFunc("GET /readyz", g.look(g.readyz))
 	mux.HandleFunc("/", g.look(elsewhere(mux)))
@@ -180,11 +191,12 @@ func (g *Gateway) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	plans := make(chan *control.PlanDocument, 1)
-	failed := make(chan error, 3)
+	failed := make(chan error, 4)
 	wg.Go(func() {
 		failed <- control.FollowPlan(ctx, g.cfg.Store, g.log, func(d *control.PlanDocument) { offer(plans, d) })
 	})
 	wg.Go(func() { failed <- g.followModels(ctx) })
+	wg.Go(func() { failed <- g.engines.Run(ctx) })
 	wg.Go(func() { newHerald(g).run(ctx) })
 	wg.Go(func() { g.paint(ctx) })
 	wg.Go(func() { g.logEvents(ctx) })

@@ -204,12 +204,7 @@ func (g *Gateway) nodeReport(m *control.Member, doc *control.PlanDocument) repor
 	}
 	n.RoundTripMS = known(g.dispatch.RoundTrip(m.ID))
 	if doc != nil && n.Alive {
-		if effects, err := doc.Plan.WhatIf(m.ID); err == nil {
-			n.IfItDies = map[string]string{}
-			for _, e := range effects {
-				n.IfItDies[e.Model] = string(e.Outcome)
-			}
-		}
+		n.IfItDies, n.Recovery = g.prospectsOf(doc, m.ID)
 	}
 	return n
 }

@@ -41,6 +41,7 @@ type Node struct {
 	Loading        []Transfer        `json:"loading,omitempty"` // what is on its way there
 	Exactness      string            `json:"exactness,omitempty"`
 	IfItDies       map[string]string `json:"if_it_dies,omitempty"` // per model: unaffected, copy, splice, fallback, down
+	Recovery       map[string]string `json:"recovery,omitempty"`   // per model, how it recovers from that: none, instant, warm load, cold fetch, never
 }
 
 // Model is one model and its planned copies.

@@ -99,7 +99,6 @@ func TestRefusals(t *testing.T) {
 		{"mixture of experts", key("llama.expert_count", uint32(8)), "llama.expert_count"},
 		{"yarn", key("llama.rope.scaling.type", "yarn"), "llama.rope.scaling.type"},
 		{"longrope", key("llama.rope.scaling.type", "longrope"), "llama.rope.scaling.type"},
-		{"embedding model", key("llama.pooling_type", uint32(1)), "llama.pooling_type"},
 		{"not causal", key("llama.attention.causal", false), "llama.attention.causal"},
 		{"scaled logits", key("llama.logit_scale", float32(8)), "llama.logit_scale"},
 		{"keys and values of different lengths", key("llama.attention.value_length", uint32(8)), "llama.attention.value_length"},

@@ -107,7 +107,6 @@ func (r *reader) refuseVariants() error {
 func (r *reader) refuseOthers(more ...variant) error {
 	for _, v := range append(more, []variant{
 		{"expert_count", 0, "mixtures of experts are not implemented"},
-		{"pooling_type", 0, "embedding models are not implemented"},
 		{"logit_scale", 1, "logit scaling is not implemented"},
 		{"residual_scale", 1, "residual scaling is not implemented"},
 		{"embedding_scale", 1, "embedding scaling is not implemented"},

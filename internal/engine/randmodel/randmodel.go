@@ -34,6 +34,8 @@ type Config struct {
 	RopeFactors bool    // with a tensor of frequency factors
 	RopeBase    float32 // 0: not stated in the file
 	Window      int     // of gemma3's local layers, in tokens; 0: none
+	Tools       bool    // a chat template that knows tools, in the way of Hermes and Qwen
+	Pooling     uint32  // 1: says that it embeds by the mean, 3: by the last token; 0: says nothing
 	YaRN        bool    // mistral3: stretched 4 times beyond 32 tokens, with queries that grow
 }
 
@@ -52,6 +54,13 @@ func Tiny(kind gguf.Kind, seed uint64) Config {
 	}
 	return Config{Name: "random-tiny", Layers: 4, Width: 64, Heads: 4, KVHeads: 2, Inner: 96,
 		Vocab: 320, Context: 512, Kind: kind, Seed: seed}
+}
+
+// Caller is a small model whose chat template knows tools and whose file says
+// that it embeds by the mean of all tokens.
+func Caller(seed uint64) Config {
+	return Config{Name: "random-caller", Layers: 6, Width: 64, Heads: 4, KVHeads: 2, Inner: 96,
+		Vocab: 1024, Context: 2048, Kind: gguf.Q8_0, Seed: seed, Tools: true, Pooling: 1}
 }
 
 // WriteFile writes the model to a new file.
@@ -101,7 +110,10 @@ func (c Config) metadata() []gguf.Entry {
 		e = append(e, gguf.Entry{Key: c.Arch + ".rope.freq_base", Value: c.RopeBase})
 	}
 	e = append(e, c.long()...)
-	return append(e, vocabulary(c.Vocab)...)
+	if c.Pooling != 0 {
+		e = append(e, gguf.Entry{Key: c.Arch + ".pooling_type", Value: c.Pooling})
+	}
+	return append(e, vocabulary(c.Vocab, c.Tools)...)
 }
 
 // long is what some architectures say of long contexts.
@@ -122,20 +134,29 @@ func (c Config) long() (e []gguf.Entry) {
 	return e
 }
 
+// markup is what a chat template that knows tools writes, as tokens: control
+// tokens around messages, user-defined ones around calls.
+var markup = []string{"<|im_start|>", "<|im_end|>", "<tool_call>", "</tool_call>"}
+
 // vocabulary is one that SentencePiece tokenizers accept: three special
-// tokens, all bytes, then made-up words.
-func vocabulary(n int) []gguf.Entry {
-	const unknown, control, normal, byteToken = 2, 3, 1, 6
+// tokens, all bytes, perhaps markup, then made-up words.
+func vocabulary(n int, tools bool) []gguf.Entry {
+	const unknown, control, normal, userDefined, byteToken = 2, 3, 1, 4, 6
+	template := "{% for message in messages %}{{ message.content }}\n{% endfor %}"
 	tokens := []string{"<unk>", "<s>", "</s>"}
 	types := []int32{unknown, control, control}
 	for b := range 256 {
 		tokens = append(tokens, fmt.Sprintf("<0x%02X>", b))
 		types = append(types, byteToken)
 	}
-	scores := make([]float32, n)
+	if tools {
+		tokens, template = append(tokens, markup...), toolTemplate
+		types = append(types, control, control, userDefined, userDefined)
+	}
+	scores, first := make([]float32, n), len(tokens)
 	for len(tokens) < n {
 		scores[len(tokens)] = -float32(len(tokens))
-		tokens = append(tokens, word(len(tokens)-259))
+		tokens = append(tokens, word(len(tokens)-first))
 		types = append(types, normal)
 	}
 	return []gguf.Entry{
@@ -147,7 +168,7 @@ func vocabulary(n int) []gguf.Entry {
 		{Key: "tokenizer.ggml.eos_token_id", Value: uint32(2)},
 		{Key: "tokenizer.ggml.add_bos_token", Value: true},
 		{Key: "tokenizer.ggml.add_space_prefix", Value: false},
-		{Key: "tokenizer.chat_template", Value: "{% for message in messages %}{{ message.content }}\n{% endfor %}"},
+		{Key: "tokenizer.chat_template", Value: template},
 	}
 }
 

@@ -142,7 +142,10 @@ func (a *attempt) stream(resp *http.Response) error {
 		case errors.Is(err, io.EOF):
 			return s.end()
 		case err != nil && s.complete():
-			return s.finish()
+			if err := s.closeOff(); err != nil {
+				return err
+			}
+			return s.counted()
 		case err != nil:
 			return a.fail(Cut, err)
 		}
@@ -153,14 +156,12 @@ func (a *attempt) stream(resp *http.Response) error {
 // connection since.
 func (s *streaming) complete() bool { return s.facts.finished && s.call.choices == 1 }
 
-// finish ends such a stream in the engine's stead.
-func (s *streaming) finish() error {
-	if !s.facts.done {
-		if err := s.relay.write([]byte("data: [DONE]\n\n")); err != nil {
-			return err
-		}
+// closeOff ends such a stream in the engine's stead.
+func (s *streaming) closeOff() error {
+	if s.facts.done {
+		return nil
 	}
-	return s.counted()
+	return s.relay.write([]byte("data: [DONE]\n\n"))
 }
 
 // streaming is one stream of events on its way.
@@ -232,10 +233,8 @@ func (s *streaming) begin(n int) error {
 
 // end judges a stream that ended cleanly.
 func (s *streaming) end() error {
-	if len(s.b.data) > 0 { // an event that no empty line ends, or events that say nothing
-		if err := s.send(len(s.b.data)); err != nil {
-			return err
-		}
+	if err := s.tail(); err != nil {
+		return err
 	}
 	switch {
 	case s.first == 0:
@@ -244,6 +243,24 @@ func (s *streaming) end() error {
 		return s.fail(Cut, errors.New("the stream ended without a finish reason"))
 	}
 	return s.counted()
+}
+
+// tail sends what no empty line ends, if it is an event; clients ignore one without,
+// so it gets one. What is none is a stream that broke off there.
+func (s *streaming) tail() error {
+	n := len(s.b.data)
+	switch {
+	case n == 0:
+		return nil
+	case s.d == unknown || wholeEvents(s.b.data) == n:
+		return s.send(n)
+	case soundTail(s.b.data):
+		s.b.data = append(s.b.data, "\n\n"...)
+		return s.send(len(s.b.data))
+	case s.complete():
+		return s.closeOff()
+	}
+	return s.fail(Cut, errors.New("the stream ended in the middle of an event"))
 }
 
 func (s *streaming) counted() error {

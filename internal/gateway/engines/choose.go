@@ -60,6 +60,7 @@ type grant struct {
 type queue struct {
 	waiting []*waiter
 	running map[string]int
+	served  map[string]uint64 // when a key had its last turn; kept while anybody waits or runs
 }
 
 type waiter struct {
@@ -72,7 +73,7 @@ type waiter struct {
 var policy = swarm.Policy{Assemble: swarm.AssembleNever}
 
 // choose reserves the cheapest engine that was not tried yet. While all are full
-// it waits its turn: that of the key with the least running, then of the first.
+// it waits its turn: keys take turns.
 func (r *Engines) choose(ctx context.Context, c *Call, tried []string) (*grant, error) {
 	r.mu.Lock()
 	g, err := r.chooseLocked(c, tried)
@@ -145,7 +146,7 @@ func (r *Engines) busyLocked(c *Call, q *queue) *BusyError {
 func (r *Engines) queueLocked(model string) *queue {
 	q := r.mu.queues[model]
 	if q == nil {
-		q = &queue{running: map[string]int{}}
+		q = &queue{running: map[string]int{}, served: map[string]uint64{}}
 		r.mu.queues[model] = q
 	}
 	return q
@@ -183,7 +184,9 @@ func (r *Engines) grantLocked(c *Call, route swarm.Route, tried []string, now ti
 	e.circuit.Allow(now)
 	e.running++
 	e.requests++
-	r.queueLocked(c.Model).running[c.Key]++
+	q := r.queueLocked(c.Model)
+	q.running[c.Key]++
+	q.served[c.Key] = r.mu.draws
 	return &grant{
 		engine: e, own: e.serves(c.Model), lease: r.mu.fleet.Reserve(route, 1), key: c.Key, model: c.Model, cost: route.Cost,
 		last: !r.othersLocked(c.Model, append(tried[:len(tried):len(tried)], e.rec.ID), now),
@@ -233,7 +236,7 @@ func (r *Engines) serveAllLocked() {
 
 func (r *Engines) serveLocked(model string, q *queue) {
 	for len(q.waiting) > 0 {
-		next := slices.MinFunc(q.waiting, func(a, b *waiter) int { return cmp.Compare(q.running[a.call.Key], q.running[b.call.Key]) })
+		next := slices.MinFunc(q.waiting, q.before)
 		g, err := r.chooseLocked(next.call, next.tried)
 		if errors.Is(err, ErrFull) {
 			break
@@ -245,6 +248,12 @@ func (r *Engines) serveLocked(model string, q *queue) {
 	if len(q.waiting) == 0 && len(q.running) == 0 {
 		delete(r.mu.queues, model)
 	}
+}
+
+// before orders those who wait: who has less running, then whose last turn is longer
+// ago, then who came first (the order in which they stand).
+func (q *queue) before(a, b *waiter) int {
+	return cmp.Or(cmp.Compare(q.running[a.call.Key], q.running[b.call.Key]), cmp.Compare(q.served[a.call.Key], q.served[b.call.Key]))
 }
 
 // Price is what the cheapest engine would cost now; false when none can be used.

@@ -58,6 +58,22 @@ var (
 	usageName  = []byte(`"usage"`)
 )
 
+// soundTail says that every data line is a whole one, also the last.
+func soundTail(events []byte) bool {
+	for at := 0; at < len(events); {
+		line, next := nextLine(events, at)
+		at = next
+		data, ok := bytes.CutPrefix(line, dataField)
+		if data = bytes.TrimSpace(data); ok && !bytes.Equal(data, doneMark) && !json.Valid(data) {
+			return false
+		}
+		if !ok && next == len(events) && bytes.HasPrefix(dataField, line) && len(line) > 0 {
+			return false // the name of the field itself breaks off
+		}
+	}
+	return true
+}
+
 // look reads whole events. It gives how many bytes of them are sound: what follows
 // is an event that breaks off, or a [DONE] before any finish reason.
 func (f *facts) look(events []byte, d dialect) (sound int) {

@@ -82,6 +82,7 @@ func (h *house) serve(w http.ResponseWriter, r *http.Request) {
 		defer c.Close()
 	}
 	if err == nil {
+		c.Key = r.Header.Get("X-Test-Key")
 		err = h.room.Serve(w, r, c, &Outcome{})
 	}
 	if err != nil && r.Context().Err() == nil {

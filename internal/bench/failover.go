@@ -16,6 +16,7 @@ type FailoverOptions struct {
 	Context  int          // tokens of the prompt; 0: a short question
 	Tokens   int          // of each answer; default 64
 	Seed     uint64       // of the choice of stages and tokens
+	Bare     bool         // no shadows: rescues replay the whole context
 	Progress func(string) // told what goes on; nil: nobody is
 }
 
@@ -135,7 +136,11 @@ func failoverArgs(more ...string) []string {
 // perform starts a swarm and makes all trials in it.
 func (r *FailoverResult) perform(ctx context.Context, s *subject, o FailoverOptions) error {
 	o.Progress("starting a swarm of three")
-	t, err := (&theatre{subject: s, options: o, known: map[scene]string{}}).another(ctx, "--allow-chaos")
+	args := []string{"--allow-chaos"}
+	if o.Bare {
+		args = append(args, "--shadow-from", "-1")
+	}
+	t, err := (&theatre{subject: s, options: o, known: map[scene]string{}}).another(ctx, args...)
 	if err != nil {
 		return err
 	}

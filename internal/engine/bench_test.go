@@ -4,6 +4,7 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"strconv"
 	"sync"
@@ -142,25 +143,37 @@ func BenchmarkProducts(b *testing.B) {
 		sides[i] = open(b, e, strconv.Itoa(i), Range{0, 29}, 1024)
 	}
 	ownProducts = true
-	for _, rows := range []int{1, 2, 4, 8, 16, 64, 256} {
-		b.Run(strconv.Itoa(rows), func(b *testing.B) {
-			var took [2]time.Duration
-			for i := 0; b.Loop(); i++ {
-				for k := range sides {
-					s := sides[(i+k)%2]
-					if err := s.Truncate(0); err != nil {
-						b.Fatal(err)
-					}
-					begin := cpuTime()
-					feed(b, s, make([]int32, rows), nil, WantLast)
-					took[(i+k)%2] += cpuTime() - begin
+	best := Instructions()
+	defer UseInstructions(best)
+	for _, kernel := range []string{"avx2", "avxvnni", "avx512vnni"} {
+		for _, rows := range []int{1, 2, 4, 8, 16, 64, 256} {
+			b.Run(fmt.Sprintf("%s/%d", kernel, rows), func(b *testing.B) {
+				if !UseInstructions(kernel) {
+					b.Skip("not on this machine")
 				}
-			}
-			b.ReportMetric(took[0].Seconds()*1e3/float64(b.N), "ours-ms")
-			b.ReportMetric(took[1].Seconds()*1e3/float64(b.N), "kernels-ms")
-			b.ReportMetric(took[1].Seconds()/took[0].Seconds(), "x")
-		})
+				compareProducts(b, sides, rows)
+			})
+		}
 	}
+}
+
+// compareProducts computes prompts of so many rows on both sides by turns.
+func compareProducts(b *testing.B, sides [2]Session, rows int) {
+	var took [2]time.Duration
+	for i := 0; b.Loop(); i++ {
+		for k := range sides {
+			s := sides[(i+k)%2]
+			if err := s.Truncate(0); err != nil {
+				b.Fatal(err)
+			}
+			begin := cpuTime()
+			feed(b, s, make([]int32, rows), nil, WantLast)
+			took[(i+k)%2] += cpuTime() - begin
+		}
+	}
+	b.ReportMetric(took[0].Seconds()*1e3/float64(b.N), "ours-ms")
+	b.ReportMetric(took[1].Seconds()*1e3/float64(b.N), "kernels-ms")
+	b.ReportMetric(took[1].Seconds()/took[0].Seconds(), "x")
 }
 
 // report gives tokens per second, and per second of processor time: with one

@@ -60,3 +60,12 @@ func Class() string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%d", C.GoString(C.compiler()), C.GoString(C.libc_name()), avx2.Version))
 	return kernelVersion + "/" + runtime.GOARCH + "/" + KernelName() + "/" + hex.EncodeToString(sum[:4])
 }
+
+// Instructions names what products with weights use of this processor: avx2,
+// avxvnni or avx512vnni where they are our own, else none. Results are the same.
+func Instructions() string { return avx2.Kernel() }
+
+// UseInstructions makes them use no more than that, for comparisons on equal
+// terms; it is false if this processor or build has no such instructions.
+// Nothing may be computing.
+func UseInstructions(name string) bool { return avx2.Choose(name) }

@@ -15,3 +15,10 @@ func New(Options) (Engine, error) { return nil, ErrNoEngine }
 // Class is the exactness class of this build: machines of the same class
 // compute bit-identical results. A build without kernels has none.
 func Class() string { return "" }
+
+// Instructions names what products with weights use of this processor: nothing
+// is computed in this build.
+func Instructions() string { return "none" }
+
+// UseInstructions limits them: there are none.
+func UseInstructions(string) bool { return false }

@@ -3,6 +3,8 @@ package poolbench
 import (
 	"runtime"
 	"time"
+
+	"hecate/internal/bench/measure"
 )
 
 // usage is what the process has used so far: both ends of every measurement run in
@@ -16,7 +18,7 @@ type usage struct {
 func readUsage() usage {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return usage{at: time.Now(), cpu: cpuTime(), allocs: m.Mallocs}
+	return usage{at: time.Now(), cpu: measure.CPUTime(), allocs: m.Mallocs}
 }
 
 // since returns the difference to an earlier reading.

@@ -39,6 +39,14 @@ ALWAYS void NAME(sums)(int type, const int wide, const uint8_t *w, const int8_t 
 	}
 }
 #else
+// plus adds 16-bit numbers, in this order: compilers that reorder sums run out of
+// registers.
+ALWAYS __m256i NAME(plus)(__m256i sum, __m256i v) {
+	sum = _mm256_add_epi16(sum, v);
+	__asm__("" : "+x"(sum));
+	return sum;
+}
+
 // Halves of bytes: 8 x 2 x 15 x 128 fits into 16 bits, so that the widening is
 // done once per block.
 ALWAYS void NAME(sums)(int type, const int wide, const uint8_t *w, const int8_t *q, const int32_t *correction, __m256i *sum) {
@@ -55,8 +63,8 @@ ALWAYS void NAME(sums)(int type, const int wide, const uint8_t *w, const int8_t 
 			#pragma GCC unroll 8
 			for (int c = 0; c < wide; c++) {
 				const __m256i s = NAME(four)(q + c * in_block + 4 * i);
-				low[c] = _mm256_add_epi16(low[c], _mm256_maddubs_epi16(u, s));
-				high[c] = _mm256_add_epi16(high[c], _mm256_maddubs_epi16(v, s));
+				low[c] = NAME(plus)(low[c], _mm256_maddubs_epi16(u, s));
+				high[c] = NAME(plus)(high[c], _mm256_maddubs_epi16(v, s));
 			}
 		}
 	} else {
@@ -66,8 +74,8 @@ ALWAYS void NAME(sums)(int type, const int wide, const uint8_t *w, const int8_t 
 			const __m256i u = _mm256_and_si256(both, half), v = _mm256_and_si256(_mm256_srli_epi16(both, 4), half);
 			#pragma GCC unroll 8
 			for (int c = 0; c < wide; c++) {
-				low[c] = _mm256_add_epi16(low[c], _mm256_maddubs_epi16(u, NAME(four)(q + c * in_block + 4 * i)));
-				low[c] = _mm256_add_epi16(low[c], _mm256_maddubs_epi16(v, NAME(four)(q + c * in_block + 16 + 4 * i)));
+				low[c] = NAME(plus)(low[c], _mm256_maddubs_epi16(u, NAME(four)(q + c * in_block + 4 * i)));
+				low[c] = NAME(plus)(low[c], _mm256_maddubs_epi16(v, NAME(four)(q + c * in_block + 16 + 4 * i)));
 			}
 		}
 	}

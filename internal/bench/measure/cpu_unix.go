@@ -1,14 +1,15 @@
 //go:build unix
 
-package poolbench
+package measure
 
 import (
 	"syscall"
 	"time"
 )
 
-// cpuTime is the processor time of this process, in user and kernel.
-func cpuTime() time.Duration {
+// CPUTime is the processor time of this process so far, in user and kernel; 0
+// where it is not known.
+func CPUTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		return 0

@@ -52,7 +52,7 @@ func openLarder(cfg weightsConfig) (*larder, error) {
 	l := &larder{cfg: cfg}
 	l.mu.records = map[string]*control.ModelRecord{}
 	var err error
-	if l.cache, err = weights.OpenCache(filepath.Join(cfg.dir, "weights")); err != nil {
+	if l.cache, err = weights.OpenCache(filepath.Join(cfg.dir, "weights"), cfg.log); err != nil {
 		return nil, err
 	}
 	if cfg.shared != "" {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,6 +23,7 @@ import (
 // it came; before its first use in a process it is verified again.
 type Cache struct {
 	dir    string
+	log    *slog.Logger
 	create func(path string) (partFile, error)
 	mu     struct {
 		sync.Mutex
@@ -43,11 +45,11 @@ type partFile interface {
 }
 
 // OpenCache uses a folder, and makes it when it is not there.
-func OpenCache(dir string) (*Cache, error) {
+func OpenCache(dir string, log *slog.Logger) (*Cache, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("the folder for weights: %w", err)
 	}
-	c := &Cache{dir: dir, create: func(path string) (partFile, error) {
+	c := &Cache{dir: dir, log: log, create: func(path string) (partFile, error) {
 		return os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	}}
 	c.mu.verified, c.mu.unwanted, c.mu.manifests = map[pieceKey]bool{}, map[pieceKey]time.Time{}, map[string]*Manifest{}
@@ -96,6 +98,7 @@ func (c *Cache) verify(hash string, p control.Piece) error {
 	}
 	defer b.Close()
 	if err := checkPiece(b, []control.Piece{p}, p.Name); err != nil {
+		c.log.Warn("a piece on disk is thrown away", "file", c.path(hash, p.Name), "because", err)
 		return errors.Join(fmt.Errorf("%s: %w", c.path(hash, p.Name), err), os.Remove(c.path(hash, p.Name)))
 	}
 	c.good(key)

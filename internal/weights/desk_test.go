@@ -3,6 +3,7 @@ package weights
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -63,7 +64,7 @@ func TestTheDesk(t *testing.T) {
 // Pieces that nobody wants go after a while, not at once.
 func TestSweeping(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, err := OpenCache(t.TempDir())
+		c, err := OpenCache(t.TempDir(), slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}

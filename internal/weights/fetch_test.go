@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"strings"
@@ -196,7 +197,7 @@ func TestAPieceGoesOnAtAnyByte(t *testing.T) {
 	data := []byte("the first tensor|and the second one|third")
 	spans, piece := spansOfText(data, 17, 18)
 	for at := range len(data) + 1 {
-		c, err := OpenCache(t.TempDir())
+		c, err := OpenCache(t.TempDir(), slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -250,7 +251,7 @@ func TestARestThatWasDamaged(t *testing.T) {
 		"a damaged second tensor": {"the first tensor|and THE second one|thi", 17},
 		"longer than the piece":   {string(data) + "!", 0},
 	} {
-		cache, err := OpenCache(t.TempDir())
+		cache, err := OpenCache(t.TempDir(), slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -349,7 +350,7 @@ func TestAPieceThatDecays(t *testing.T) {
 	if err := os.WriteFile(m.cache.path(k.cutting.Hash, "3"), []byte("decayed"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	again, err := OpenCache(m.cache.Dir()) // the node's next start
+	again, err := OpenCache(m.cache.Dir(), k.logger()) // the node's next start
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -359,6 +360,9 @@ func TestAPieceThatDecays(t *testing.T) {
 	}
 	if again.Has(k.cutting.Hash, "3") {
 		t.Error("the decayed piece is still given to others")
+	}
+	if log := k.log.String(); !strings.Contains(log, "piece 3 is corrupted") {
+		t.Errorf("the log does not name it:\n%s", log)
 	}
 }
 
@@ -406,7 +410,7 @@ func TestAFullDisk(t *testing.T) {
 // The rate is kept, whatever the sender could do.
 func TestTheRateIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cache, err := OpenCache(t.TempDir())
+		cache, err := OpenCache(t.TempDir(), slog.New(slog.DiscardHandler))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -149,7 +149,7 @@ type member struct {
 
 func (k *kit) member(name string) *member {
 	k.t.Helper()
-	cache, err := OpenCache(filepath.Join(k.t.TempDir(), "weights"))
+	cache, err := OpenCache(filepath.Join(k.t.TempDir(), "weights"), slog.New(slog.DiscardHandler))
 	if err != nil {
 		k.t.Fatal(err)
 	}

@@ -104,7 +104,7 @@ func FuzzNamesDoNotLeadOut(f *testing.F) {
 		f.Fatal(err)
 	}
 	hash := strings.Repeat("ab", 32)
-	cache, err := OpenCache(filepath.Join(root, "weights"))
+	cache, err := OpenCache(filepath.Join(root, "weights"), slog.New(slog.DiscardHandler))
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -59,10 +59,33 @@ func (g *Gateway) openBus(ctx context.Context) error {
 	if cfg.User, err = g.accounts.GatewayUser(g.cfg.Name); err != nil {
 		return err
 	}
-	if g.conn, err = natsbus.Connect(ctx, cfg); err != nil {
+	err = g.enter(ctx, cfg)
+	for began := time.Now(); err != nil && g.server == nil && ctx.Err() == nil && time.Since(began) < clusterWait; err = g.enter(ctx, cfg) {
+		g.cfg.Log.Warn("the NATS cluster is not ready, trying again", "error", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(restartPause):
+		}
+	}
+	return err
+}
+
+// clusterWait is how long a gateway waits for an external cluster: after a power
+// cut everything starts at once.
+const clusterWait = 30 * time.Second
+
+// enter connects and makes what buckets are missing.
+func (g *Gateway) enter(ctx context.Context, cfg natsbus.Config) error {
+	conn, err := natsbus.Connect(ctx, cfg)
+	if err != nil {
 		return err
 	}
-	return g.conn.Prepare(ctx)
+	if err := conn.Prepare(ctx); err != nil {
+		conn.Close()
+		return err
+	}
+	g.conn = conn
+	return nil
 }
 
 // embed starts the swarm's own server.

@@ -12,6 +12,7 @@ type benchFailoverCmd struct {
 	Context int    `help:"Tokens of the prompt; 0: a short question." default:"0"`
 	Tokens  int    `help:"Tokens of each answer." default:"64"`
 	Seed    uint64 `help:"Of the choice of stages and tokens." default:"1"`
+	Bare    bool   `help:"Keep no shadows of stages, so that rescues replay the whole context." name:"without-shadows"`
 	JSON    bool   `help:"Print the result as JSON."`
 }
 
@@ -29,7 +30,7 @@ func (b *benchFailoverCmd) Run(ctx context.Context, c console) error {
 	p := newProgress(c.err)
 	defer p.clear()
 	r, err := bench.Failover(ctx, bench.FailoverOptions{
-		Runs: b.Runs, Model: b.Model, Context: b.Context, Tokens: b.Tokens, Seed: b.Seed, Progress: p.say,
+		Runs: b.Runs, Model: b.Model, Context: b.Context, Tokens: b.Tokens, Seed: b.Seed, Bare: b.Bare, Progress: p.say,
 	})
 	if err != nil {
 		return err

@@ -34,6 +34,7 @@ type hostConfig struct {
 	members    membersConfig
 	allowChaos bool
 	rescueTime time.Duration // 0: the default
+	shadeFrom  int           // tokens of context from which shadows are kept; 0: the default
 	planner    swarm.Planner
 	firstNodes int   // the first plan waits for so many
 	sendRate   int64 // bytes per second of weights to nodes; 0: no bound
@@ -150,7 +151,7 @@ func (h *host) nodeAt(addr string) string {
 func (h *host) openGateway(context.Context) error {
 	cfg := gateway.Config{
 		Name: h.cfg.name, Version: version(), AllowHosts: h.cfg.allowHosts, AllowChaos: h.cfg.allowChaos, RequireKey: h.wantsKey(), Memory: h.cfg.memory,
-		Limits: answer.Limits{RescueTime: h.cfg.rescueTime},
+		Limits: answer.Limits{RescueTime: h.cfg.rescueTime, ShadeFrom: h.cfg.shadeFrom},
 		Store:  h.plane.Store(), Bus: h.plane.Bus(), Membership: h.plane.Membership(), Pool: h.pool,
 		Reverse: func() []string { return h.plane.Advertised(h.reverse) }, Files: modelFile, Sent: h.weights.Served,
 		Events: h.events, Administrator: h.plane.Administrator, Log: h.cfg.log,

@@ -31,6 +31,7 @@ type upCmd struct {
 	JSON       bool          `help:"Print events as JSON lines."`
 	Verbose    bool          `help:"Show the log of gateway and nodes." short:"v"`
 	Boundary   bytesFlag     `help:"What boundary states of all answers may take; benchmarks take them away with 1." name:"boundary-memory" hidden:"" placeholder:"SIZE"`
+	ShadeFrom  int           `help:"Tokens of context from which shadows of stages are kept; below 0: never. Benchmarks compare." name:"shadow-from" default:"0" hidden:""`
 }
 
 // nodeNames are the names of local workers, in order; then come node10, node11...
@@ -110,7 +111,7 @@ func (u *upCmd) budget(rec *control.ModelRecord) error {
 func (u *upCmd) start(ctx context.Context, dir dataDir, rec *control.ModelRecord, say *announcer, log *slog.Logger, out *lineWriter) error {
 	h, err := openHost(ctx, hostConfig{
 		dir: dir, name: "gateway", listen: u.Listen, allowHosts: u.AllowHost, allowChaos: u.AllowChaos, rescueTime: u.RescueTime,
-		planner: u.planner(), firstNodes: u.Nodes, memory: int64(u.Boundary), log: log,
+		planner: u.planner(), firstNodes: u.Nodes, memory: int64(u.Boundary), shadeFrom: u.ShadeFrom, log: log,
 	})
 	if err != nil {
 		return err

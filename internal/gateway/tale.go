@@ -103,7 +103,7 @@ func (gen *generation) tell(out []any) []any {
 }
 
 func rescueInWords(e answer.Event) string {
-	return fmt.Sprintf("%s, %s failed at %d, gap %s", e.Rescue, e.Node, e.Position, rounded(e.Gap))
+	return fmt.Sprintf("%s, %s failed at %d, %d replayed, gap %s", e.Rescue, e.Node, e.Position, e.Replay, rounded(e.Gap))
 }
 
 func rounded(d time.Duration) time.Duration { return d.Round(100 * time.Microsecond) }

@@ -38,6 +38,7 @@ type Answer struct {
 	proven   int     // positions that a whole route has computed: they kill nobody
 	purse    *purse
 	shades   shades
+	sessions map[swarm.Stage]string // of stages that a shadow had begun; others are called as the job
 
 	facts atomic.Pointer[facts] // what others may ask
 
@@ -76,7 +77,7 @@ func needOf(j Job) Need {
 
 // answer makes an answer that follows a grant; its stages are not open yet.
 func (r *Runner) answer(ctx context.Context, job Job, grant Grant) *Answer {
-	a := &Answer{run: r, job: job, need: needOf(job), parent: ctx, grant: grant, logs: map[int]*boundary{}, deaths: map[int]*death{}}
+	a := &Answer{run: r, job: job, need: needOf(job), parent: ctx, grant: grant, logs: map[int]*boundary{}, deaths: map[int]*death{}, sessions: map[swarm.Stage]string{}}
 	a.limits = r.Limits.withDefaults()
 	a.tokens = append(make([]int32, 0, len(job.Prompt)+job.MaxTokens), job.Prompt...)
 	a.purse = &purse{limit: a.limits.SessionBytes, all: r.Budget}
@@ -192,6 +193,11 @@ func (a *Answer) follow(route swarm.Route) {
 			l.end()
 		}
 	}
+	for s := range a.sessions {
+		if !slices.Contains(route.Stages, s) {
+			delete(a.sessions, s)
+		}
+	}
 	a.followLogs(route)
 }
 
@@ -227,5 +233,11 @@ func (a *Answer) connect(rescue bool) error {
 			return err
 		})
 	}
-	return g.Wait()
+	err := g.Wait()
+	for _, l := range a.links {
+		if rescue && l != nil {
+			a.story.replays(len(a.tokens) - 1 - l.held)
+		}
+	}
+	return err
 }

@@ -214,6 +214,7 @@ type Event struct {
 	Rescue   RescueKind
 	Node     string // that failed
 	Position int
+	Replay   int           // positions that a stage had to compute again
 	Gap      time.Duration // from asking for the token that was interrupted to having it, noticing included
 	Err      error
 }

@@ -62,7 +62,7 @@ func (a *Answer) shake(ctx context.Context, l *link, opening []byte, rescue bool
 
 func (a *Answer) opening(l *link, rescue, resume bool) stage.Open {
 	o := stage.Open{
-		Session: a.job.ID, Model: a.job.Model,
+		Session: a.sessionOf(l.stage), Model: a.job.Model,
 		First: l.stage.Layers.First, Last: l.stage.Layers.Last,
 		Cells: len(a.job.Prompt) + a.job.MaxTokens, Rescue: rescue, Resume: resume,
 	}

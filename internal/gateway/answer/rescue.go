@@ -130,7 +130,7 @@ func (a *Answer) reroute(stage int, f Failure) error {
 	deadline := time.Now().Add(a.limits.RescueTime)
 	for again := false; ; again = true {
 		progress := Progress{Tokens: len(a.tokens), Again: again, StatesKept: a.statesKept(stage)}
-		progress.Warm, progress.Standbys = a.warmth(a.grant.Route.Stages[stage])
+		progress.Warm, progress.Standbys = a.warmth(a.grant.Route.Stages[stage].Node)
 		grant, kind, err := a.run.Router.Rescue(a.ctx, a.need, a.grant, []Failure{f}, progress)
 		if err == nil {
 			a.adopt(grant, kind)

@@ -2,6 +2,7 @@ package answer
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -21,27 +22,43 @@ import (
 // A shadow computes proven positions only: it dies of nothing that has not
 // been computed before. It lags by less than two chunks once it has caught up,
 // rests as long as it works, and is the first to go when room gets scarce.
-// When its stage's node fails and the router's rescue is the shadow's place, the
-// node is asked to resume, as if its connection had broken: it holds all but
-// the lag.
+// When the node that it stands by for fails, and the router's rescue goes to the
+// shadow's place, the place is asked to resume, as if its connection had broken:
+// it holds all but the lag.
 const (
 	shadowChunk = 32                     // rows; a shadow waits for so many
 	shadowRest  = 1                      // times as long as a step took
-	shadowRetry = 500 * time.Millisecond // after a stage found no place
-	shadowTries = 3                      // shadows that one stage may lose in one answer
+	shadowRetry = 500 * time.Millisecond // after a node found no place
+	shadowTries = 3                      // shadows of one node that may be lost in one answer
 )
 
-// shades are the shadows of one answer, by the stage whose place they take.
+// shades are the shadows of one answer.
 type shades struct {
-	by    map[swarm.Stage]*shadow
-	tries map[swarm.Stage]int
-	again time.Time // when to look for places again
+	all   []*shadow
+	tries map[string]int // by the node that is stood by for
+	again time.Time      // when to look for places again
+	cast  int            // so far
+}
+
+// of is the shadow that stands by for a node, or nil.
+func (s *shades) of(node string) *shadow {
+	for _, sh := range s.all {
+		if slices.Contains(sh.of, node) {
+			return sh
+		}
+	}
+	return nil
+}
+
+func (s *shades) remove(gone *shadow) {
+	s.all = slices.DeleteFunc(s.all, func(sh *shadow) bool { return sh == gone })
 }
 
 // shadow is kept by a goroutine of its own until done is closed; then links and
 // logs belong to the answer.
 type shadow struct {
-	of      swarm.Stage
+	of      []string // nodes whose failure leads to its place; at least one
+	name    string   // of its sessions: the answer may have others for the same layers there
 	standby Standby
 	links   []*link
 	opens   [][]byte
@@ -63,34 +80,44 @@ func (a *Answer) shade() {
 		return
 	}
 	now := time.Now()
+	looked := false
 	for i, s := range a.grant.Route.Stages {
-		sh := a.shades.by[s]
+		sh := a.shades.of(s.Node)
 		if sh != nil && sh.over() {
 			a.shades.remove(sh)
 			sh = nil
 		}
-		if sh != nil {
-			sh.advance(a.tokens[:a.proven:a.proven])
-		} else if now.After(a.shades.again) && a.shades.tries[s] < shadowTries {
+		if sh == nil && now.After(a.shades.again) && a.shades.tries[s.Node] < shadowTries {
 			a.cast(i)
+			looked = true
 		}
 	}
-	if now.After(a.shades.again) {
+	if looked {
 		a.shades.again = now.Add(shadowRetry)
+	}
+	for _, sh := range a.shades.all {
+		sh.advance(a.tokens[:a.proven:a.proven])
 	}
 }
 
-// cast starts the shadow of one stage, if there is a place for it.
+// cast starts the shadow for one stage's node, if there is a place for it.
 func (a *Answer) cast(index int) {
 	if a.purse.over() || !a.statesKept(index) {
 		return
 	}
+	node := a.grant.Route.Stages[index].Node
 	standby, err := a.run.Standbys.Standby(a.need, a.grant.Route, index)
 	if err != nil {
 		return
 	}
+	if same := a.shades.at(standby.Stages); same != nil {
+		same.of = append(same.of, node)
+		a.run.Standbys.Dismiss(standby.Token)
+		return
+	}
+	a.shades.cast++
 	sh := &shadow{
-		of: a.grant.Route.Stages[index], standby: standby, chunk: min(shadowChunk, a.limits.Chunk),
+		of: []string{node}, name: fmt.Sprintf("%s+%d", a.job.ID, a.shades.cast), standby: standby, chunk: min(shadowChunk, a.limits.Chunk),
 		proven: make(chan []int32, 1), done: make(chan struct{}),
 	}
 	if !a.lay(sh) {
@@ -105,8 +132,25 @@ func (a *Answer) cast(index int) {
 		l.watch(ctx, a.run.Router.Alive(l.stage.Node))
 		context.AfterFunc(l.ctx, stop)
 	}
-	sh.advance(a.tokens[:a.proven:a.proven])
 	go a.keep(ctx, sh)
+}
+
+// at is the shadow that is kept at just these places, or nil.
+func (s *shades) at(places []swarm.Stage) *shadow {
+	for _, sh := range s.all {
+		if slices.Equal(sh.standby.Stages, places) && !sh.over() {
+			return sh
+		}
+	}
+	return nil
+}
+
+func (s *shades) add(sh *shadow) {
+	if s.tries == nil {
+		s.tries = map[string]int{}
+	}
+	s.all = append(s.all, sh)
+	s.tries[sh.of[0]]++
 }
 
 // lay makes a shadow's links and finds their inputs: tokens, a log of the
@@ -117,7 +161,7 @@ func (a *Answer) lay(sh *shadow) bool {
 	for i, s := range sh.standby.Stages {
 		l := &link{index: i, stage: s, last: s.Layers.Last == layers-1, sent: -1}
 		o := a.opening(l, false, false)
-		o.Chaos = nil
+		o.Session, o.Chaos = sh.name, nil
 		b, err := o.Encode()
 		if err != nil {
 			return false
@@ -166,7 +210,7 @@ func (a *Answer) keep(ctx context.Context, sh *shadow) {
 	defer close(sh.done)
 	err := a.follows(ctx, sh)
 	if a.run.Log != nil && ctx.Err() == nil {
-		a.run.Log.Info("shadow lost", "job", a.job.ID, "of", sh.of, "because", err)
+		a.run.Log.Info("shadow lost", "job", a.job.ID, "of", sh.of, "at", sh.standby.Stages, "because", err)
 	}
 	if sh.claimed.CompareAndSwap(false, true) {
 		a.fade(sh)
@@ -293,37 +337,32 @@ func (sh *shadow) halt() bool {
 	return mine
 }
 
-func (s *shades) add(sh *shadow) {
-	if s.by == nil {
-		s.by, s.tries = map[swarm.Stage]*shadow{}, map[swarm.Stage]int{}
-	}
-	s.by[sh.of] = sh
-	s.tries[sh.of]++
-}
-
-func (s *shades) remove(sh *shadow) { delete(s.by, sh.of) }
-
-// warmth is what a rescue of a stage may build upon: the positions that its
+// warmth is what a rescue from a node may build upon: the positions that the
 // shadow's nodes hold, and the room that they have for it.
-func (a *Answer) warmth(of swarm.Stage) (warm map[string]int, standbys []uint64) {
-	sh := a.shades.by[of]
+func (a *Answer) warmth(node string) (warm map[string]int, standbys []uint64) {
+	sh := a.shades.of(node)
 	if sh == nil || sh.over() {
 		return nil, nil
 	}
 	warm = map[string]int{}
 	for i, s := range sh.standby.Stages {
-		warm[s.Node] = int(sh.reached[i].Load())
+		held := int(sh.reached[i].Load())
+		if other, twice := warm[s.Node]; twice {
+			held = min(held, other)
+		}
+		warm[s.Node] = held
 	}
 	return warm, []uint64{sh.standby.Token}
 }
 
 // takeOver hands the shadows that are part of a new route over to it: what their
-// nodes hold is found by resuming. Shadows of stages that are not on the route
+// nodes hold is found by resuming. Shadows that stand by for nobody on the route
 // any more are ended.
 func (a *Answer) takeOver(route swarm.Route) {
-	for _, sh := range a.shades.by {
-		used := slices.ContainsFunc(sh.standby.Stages, func(s swarm.Stage) bool { return slices.Contains(route.Stages, s) })
-		if !used && slices.Contains(route.Stages, sh.of) {
+	for _, sh := range slices.Clone(a.shades.all) {
+		vacant := a.vacant(sh, route)
+		sh.of = slices.DeleteFunc(sh.of, func(node string) bool { return !route.Uses(node) })
+		if len(vacant) == 0 && len(sh.of) > 0 {
 			continue
 		}
 		a.shades.remove(sh)
@@ -331,14 +370,15 @@ func (a *Answer) takeOver(route swarm.Route) {
 			continue
 		}
 		for _, l := range sh.links {
-			if slices.Contains(route.Stages, l.stage) {
+			if slices.Contains(vacant, l.stage) {
+				a.sessions[l.stage] = sh.name
 				l.drop()
 			} else {
 				l.end()
 			}
 		}
 		for _, b := range sh.fresh {
-			if used && a.logs[b.layer] == nil {
+			if len(vacant) > 0 && a.logs[b.layer] == nil {
 				a.logs[b.layer] = b
 			} else {
 				b.reset(0)
@@ -348,13 +388,37 @@ func (a *Answer) takeOver(route swarm.Route) {
 	}
 }
 
+// vacant lists the places of a shadow that a new route goes to and that nobody
+// serves yet: neither a stage that stays nor another shadow that was taken over.
+func (a *Answer) vacant(sh *shadow, route swarm.Route) (out []swarm.Stage) {
+	if sh.over() {
+		return nil
+	}
+	for _, s := range sh.standby.Stages {
+		served := slices.ContainsFunc(a.links, func(l *link) bool { return l != nil && l.stage == s })
+		if _, taken := a.sessions[s]; !served && !taken && slices.Contains(route.Stages, s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
 // clear ends all shadows and waits for them.
 func (a *Answer) clear() {
-	for _, sh := range a.shades.by {
+	for _, sh := range a.shades.all {
 		sh.stop()
 	}
-	for _, sh := range a.shades.by {
+	for _, sh := range a.shades.all {
 		<-sh.done
-		a.shades.remove(sh)
 	}
+	a.shades.all = nil
+}
+
+// sessionOf names the session of a stage: the answer, or the shadow that was
+// taken over there.
+func (a *Answer) sessionOf(s swarm.Stage) string {
+	if name, ok := a.sessions[s]; ok {
+		return name
+	}
+	return a.job.ID
 }

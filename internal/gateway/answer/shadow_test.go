@@ -160,6 +160,28 @@ func TestAShadowOfTwoNodes(t *testing.T) {
 	})
 }
 
+// Two nodes may have the same place to go to, and one node two stages: no two
+// shadows are kept of one thing, and their sessions do not meet.
+func TestShadowsAtOnePlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := threeStages()
+		f.routes[0] = route(0, on("a", 0, 3), on("b", 4, 7), on("a", 8, 11))
+		whole := []swarm.Stage{on("x", 0, 5), on("y", 6, 11)}
+		p := newPlaces(map[string][]swarm.Stage{"a": whole, "b": whole})
+		f.copies = true
+		after, _ := shaded(t, f, p, "b", Limits{}, func(i int) {
+			if i == 10 && len(p.taken) != 1 {
+				t.Errorf("%d places are taken, want 1", len(p.taken))
+			}
+		})
+		for _, node := range []string{"x", "y"} {
+			if got := after(node); got > 64+4 {
+				t.Errorf("%s computed %d rows", node, got)
+			}
+		}
+	})
+}
+
 // The place that a rescue takes need not be the shadow's.
 func TestARescueElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -18,6 +18,7 @@ type story struct {
 	kind     RescueKind
 	node     string
 	position int
+	replay   int // positions that the stages of the new route did not hold
 	err      error
 }
 
@@ -31,7 +32,7 @@ func (s *story) noticed(f *stageError, position int) {
 	if s.attempts++; s.attempts == 1 {
 		s.failing = time.Now()
 	}
-	s.open, s.node, s.err, s.position = true, f.node, f, position
+	s.open, s.node, s.err, s.position, s.replay = true, f.node, f, position, 0
 }
 
 // nothingHappened takes back what was noticed: it was no failure.
@@ -39,6 +40,9 @@ func (s *story) nothingHappened() {
 	s.attempts--
 	s.open = false
 }
+
+// replays notes how far behind a stage of the new route is.
+func (s *story) replays(rows int) { s.replay = max(s.replay, rows) }
 
 func (s *story) goesOn(kind RescueKind) { s.kind = kind }
 
@@ -48,12 +52,12 @@ func (s *story) resumed(a *Answer) {
 		return
 	}
 	s.open, s.attempts = false, 0
-	e := Event{Job: a.job.ID, Kind: "rescued", Rescue: s.kind, Node: s.node, Position: s.position, Gap: time.Since(s.since), Err: s.err}
+	e := Event{Job: a.job.ID, Kind: "rescued", Rescue: s.kind, Node: s.node, Position: s.position, Replay: s.replay, Gap: time.Since(s.since), Err: s.err}
 	s.rescued = append(s.rescued, e)
 	a.publish()
 	a.tell(e)
 	if a.run.Log != nil {
-		a.run.Log.Info("answer rescued", "job", e.Job, "by", string(e.Rescue), "failed", e.Node, "position", e.Position, "gap", e.Gap, slog.Any("because", e.Err))
+		a.run.Log.Info("answer rescued", "job", e.Job, "by", string(e.Rescue), "failed", e.Node, "position", e.Position, "replayed", e.Replay, "gap", e.Gap, slog.Any("because", e.Err))
 	}
 }
 

@@ -21,10 +21,6 @@ import (
 // from outside meets it in its middle, on any machine.
 const slowLink = 10 * time.Millisecond
 
-// aims is how often an answer is tried again that was over before what was done to
-// it struck: the reader of a stream is behind on a busy machine.
-const aims = 5
-
 // during does something once so many pieces of a streamed answer have come, and
 // gives the answer.
 func (r *rehearsal) during(t *testing.T, pieces int, do func(route string)) harness.Stream {

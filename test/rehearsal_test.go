@@ -87,6 +87,22 @@ func (x trial) String() string {
 // was spliced, the others computed each row once.
 func (r *rehearsal) try(t *testing.T, x trial) {
 	t.Helper()
+	for range aims {
+		if r.struck(t, x) {
+			return
+		}
+	}
+	t.Errorf("%s: %d times a second try was faster than the answer that was to be hurt", x, aims)
+}
+
+// aims is how often a trial is made again that showed nothing, as happens on a
+// busy machine: the answer was over before what was done to it struck, or another
+// one that had been asked for meanwhile was faster (a hedge).
+const aims = 5
+
+// struck makes the trial; false when it showed nothing.
+func (r *rehearsal) struck(t *testing.T, x trial) bool {
+	t.Helper()
 	r.AwaitHealthy()
 	counts := x.streamed && len(x.failures) == 1 && x.failures[0].Action == "kill" && !r.drops
 	var computed map[string]int64
@@ -100,6 +116,9 @@ func (r *rehearsal) try(t *testing.T, x trial) {
 		t.Errorf("%s: got %q, want %q", x, text, x.want)
 	}
 	kinds := rescued(before, r.Status())
+	if kinds["hedge"] > 0 && rescues == 0 && x.failures[0].AtToken > 0 {
+		return false
+	}
 	// A silence before the first token is overtaken by a second try: then nothing
 	// was rescued, and only the counters tell.
 	if n := rescues + kinds["hedge"]; n < max(1, x.rescues) {
@@ -119,6 +138,7 @@ func (r *rehearsal) try(t *testing.T, x trial) {
 	if counts && maps.Equal(kinds, map[string]int{"splice": 1}) {
 		r.expectNothingTwice(x, before, computed, first, last)
 	}
+	return true
 }
 
 // answer asks and gives the text, the number of rescues, and the routes before

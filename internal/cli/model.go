@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"io"
 	"strings"
 
 	"hecate/internal/report"
@@ -108,4 +109,15 @@ func kindOf(m report.Model) string {
 		kinds = append(kinds, "stands in for "+m.FallbackFor)
 	}
 	return strings.Join(kinds, ", ")
+}
+
+// printTransfers says what is on its way into nodes' memory.
+func printTransfers(w io.Writer, st report.Status) {
+	for _, n := range st.Nodes {
+		for _, l := range n.Loading {
+			if n.Alive {
+				fmt.Fprintf(w, "%s, %s: %s\n", n.ID, l.Model, loadingText(l))
+			}
+		}
+	}
 }

@@ -49,6 +49,7 @@ func printStatus(w io.Writer, st report.Status) {
 			sizeOf(n.MemoryUsed), sizeOf(n.MemoryBudget), n.TokensComputed, fragmentsOf(n.Fragments), deathOf(n))
 	}
 	_ = t.Flush()
+	printTransfers(w, st)
 	for _, m := range st.Models {
 		printModel(w, m)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -31,6 +32,7 @@ type hostConfig struct {
 	listen     string // of the API
 	allowHosts []string
 	requireKey bool // also on loopback
+	tls        tlsFlags
 	members    membersConfig
 	allowChaos bool
 	rescueTime time.Duration // 0: the default
@@ -100,7 +102,28 @@ func (h *host) openAPI(context.Context) (err error) {
 	if h.api, err = net.Listen("tcp", h.cfg.listen); err != nil {
 		return fmt.Errorf("listen on %s: %w; choose another address with --listen", h.cfg.listen, err)
 	}
-	return nil
+	encrypted, err := h.cfg.tls.encrypt(h.api, h.plane.Authority(), h.names(), h.cfg.log)
+	if err == nil {
+		h.api = encrypted
+	}
+	return err
+}
+
+// names are the hosts under which this machine may reach the API, and others.
+func (h *host) names() []string {
+	names := append([]string{"localhost", "127.0.0.1", "::1"}, h.cfg.allowHosts...)
+	if own, err := os.Hostname(); err == nil {
+		names = append(names, own)
+	}
+	if tcp, ok := h.api.Addr().(*net.TCPAddr); ok && !tcp.IP.IsUnspecified() {
+		names = append(names, tcp.IP.String())
+	}
+	return names
+}
+
+// url is where the API is, for people who reach it under one of the hosts.
+func (h *host) url(hosts []string) string {
+	return h.cfg.tls.scheme() + reachable(h.api.Addr(), hosts)
 }
 
 func (h *host) openData(context.Context) (err error) {

@@ -3,6 +3,8 @@ package cli
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,6 +21,7 @@ import (
 type where struct {
 	URL  string `help:"Address of the gateway, such as http://127.0.0.1:8080." placeholder:"URL"`
 	Data string `help:"Data folder of a gateway on this machine; its address is read from there." default:"${data}" placeholder:"DIR" type:"path"`
+	CA   string `help:"PEM file with the authority of the gateway's certificate; the swarm's own in the data folder is trusted anyway." name:"ca" type:"path" placeholder:"FILE"`
 	Key  string `help:"API key, if the gateway wants one." env:"HECATE_API_KEY" placeholder:"KEY"`
 }
 
@@ -38,6 +41,31 @@ func (w where) base() (string, error) {
 		return "", fmt.Errorf("find the gateway: %w", err)
 	}
 	return strings.TrimSpace(string(b)), nil
+}
+
+// client trusts what the system trusts, and the authority of a swarm on this machine.
+func (w where) client() (*http.Client, error) {
+	path := w.CA
+	if path == "" {
+		path = filepath.Join(w.Data, "authority", "ca.crt")
+	}
+	pem, err := os.ReadFile(path)
+	if err != nil && w.CA == "" {
+		return http.DefaultClient, nil
+	}
+	if err != nil {
+		return nil, usage("--ca cannot be read: %w", err)
+	}
+	roots, err := x509.SystemCertPool()
+	if err != nil {
+		roots = x509.NewCertPool()
+	}
+	if !roots.AppendCertsFromPEM(pem) && w.CA != "" {
+		return nil, usage("--ca %s holds no certificate", w.CA)
+	}
+	return &http.Client{Transport: &http.Transport{
+		Proxy: http.ProxyFromEnvironment, TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
+	}}, nil
 }
 
 // call sends one request. A status of 400 or more is an error with the
@@ -63,7 +91,11 @@ func (w where) call(ctx context.Context, method, path string, body any) (*http.R
 	if w.Key != "" {
 		req.Header.Set("Authorization", "Bearer "+w.Key)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	client, err := w.client()
+	if err != nil {
+		return nil, err
+	}
+	resp, err := client.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("the gateway at %s does not answer: %w", base, err)
 	}

@@ -34,6 +34,7 @@ type serveCmd struct {
 	JSON       bool          `help:"Print events as JSON lines."`
 	Verbose    bool          `help:"Show the log." short:"v"`
 
+	tlsFlags
 	natsFlags
 }
 
@@ -96,8 +97,8 @@ func (s *serveCmd) Run(ctx context.Context, c console) error {
 
 // serve says where the API is as soon as it answers: nodes come later.
 func (s *serveCmd) serve(ctx context.Context, h *host, say *announcer) error {
-	url := "http://" + reachable(h.api.Addr(), s.Advertise)
-	if err := h.cfg.dir.announce("http://" + reachable(h.api.Addr(), nil)); err != nil {
+	url := h.url(s.Advertise)
+	if err := h.cfg.dir.announce(h.url(nil)); err != nil {
 		return fmt.Errorf("write down the address: %w", err)
 	}
 	var wg sync.WaitGroup
@@ -115,6 +116,10 @@ func (s *serveCmd) config() (hostConfig, error) {
 	cfg := hostConfig{
 		dir: dataDir(s.Data), name: s.Name, listen: s.Listen, allowHosts: s.AllowHost, allowChaos: s.AllowChaos, requireKey: s.RequireKey,
 		rescueTime: s.RescueTime, sendRate: int64(s.SendRate), planner: swarm.Planner{Copies: s.Copies}, log: slog.New(slog.DiscardHandler),
+	}
+	cfg.tls = s.tlsFlags
+	if err := cfg.tls.check(); err != nil {
+		return cfg, err
 	}
 	host, _, err := net.SplitHostPort(s.Listen)
 	if err != nil {

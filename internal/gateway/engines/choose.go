@@ -45,6 +45,25 @@ func (b *BusyError) Error() string { return fmt.Sprintf("%d requests wait before
 // Is reports whether target is ErrFull.
 func (b *BusyError) Is(target error) bool { return target == ErrFull }
 
+// A PausedError says that all engines that could answer want to be left alone.
+type PausedError struct{ Retry time.Duration }
+
+func (p *PausedError) Error() string { return "they have asked to be left alone for a while" }
+
+// Is reports whether target is ErrNone: there is nobody to ask now.
+func (p *PausedError) Is(target error) bool { return target == ErrNone }
+
+// pausedLocked is how long until the first engine that asked for a pause may be
+// asked again; 0 when there is none.
+func (r *Engines) pausedLocked(model string, tried []string, now time.Time) (wait time.Duration) {
+	for id, e := range r.mu.by {
+		if left := e.paused.Sub(now); left > 0 && e.state == up && !slices.Contains(tried, id) && e.serves(model) != "" && (wait == 0 || left < wait) {
+			wait = left
+		}
+	}
+	return wait
+}
+
 // grant is a place on an engine. release gives it back, once.
 type grant struct {
 	engine *engine
@@ -173,6 +192,9 @@ func (r *Engines) chooseLocked(c *Call, tried []string) (*grant, error) {
 		var no *swarm.NoRouteError
 		if errors.As(err, &no) && no.Lack == swarm.LackRoom {
 			return nil, ErrFull
+		}
+		if wait := r.pausedLocked(c.Model, tried, now); wait > 0 {
+			return nil, &PausedError{Retry: wait}
 		}
 		return nil, fmt.Errorf("%w: %w", ErrNone, err)
 	}

@@ -160,9 +160,12 @@ func Fault(err error) *openai.Error {
 	var known *openai.Error
 	var busy *BusyError
 	var f *failure
+	var paused *PausedError
 	switch {
 	case errors.As(err, &known):
 		return known
+	case errors.As(err, &paused):
+		return openai.Overloaded("no_room", "All engines of the model are busy: "+paused.Error()+".", paused.Retry)
 	case errors.As(err, &busy):
 		return openai.Overloaded("queue_full", "All engines of the model are busy: "+busy.Error()+".", busy.Retry)
 	case errors.As(err, &f):

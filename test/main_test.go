@@ -3,6 +3,7 @@
 package test
 
 import (
+	"fmt"
 	"os"
 	"testing"
 
@@ -10,6 +11,13 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if config := os.Getenv(natsVariable); config != "" {
+		if err := runNATS(config); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	code := m.Run()
 	harness.Remove()
 	os.Exit(code)

@@ -1,0 +1,221 @@
+//go:build !noengine
+
+package test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"hecate/test/harness"
+)
+
+// natsVariable makes the test binary a NATS server with that configuration
+// file, until its standard input ends.
+const natsVariable = "HECATE_TEST_NATS"
+
+func runNATS(path string) error {
+	opts, err := server.ProcessConfigFile(path)
+	if err != nil {
+		return err
+	}
+	opts.NoSigs, opts.TLSTimeout = true, 10
+	s, err := server.NewServer(opts)
+	if err != nil {
+		return err
+	}
+	s.ConfigureLogger()
+	s.Start()
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	s.Shutdown()
+	return nil
+}
+
+// natsCluster is three real NATS servers, each a process, as an operator would
+// run them: with certificates of an authority of their own.
+type natsCluster struct {
+	urls  []string
+	trust string // PEM file of their authority
+	pids  []int
+}
+
+func startNATS(t *testing.T, accounts string) *natsCluster {
+	t.Helper()
+	dir := t.TempDir()
+	c := &natsCluster{trust: filepath.Join(dir, "server.crt")}
+	selfSigned(t, c.trust, filepath.Join(dir, "server.key"))
+	if err := os.WriteFile(filepath.Join(dir, "hecate-accounts.conf"), []byte(accounts), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var routes []string
+	for range 3 {
+		routes = append(routes, freePort(t))
+	}
+	for i, route := range routes {
+		address := freePort(t)
+		path := filepath.Join(dir, fmt.Sprintf("nats-%d.conf", i))
+		text := fmt.Sprintf(`include hecate-accounts.conf
+server_name: nats-%d
+listen: %q
+tls { cert_file: %q, key_file: %q }
+jetstream { store_dir: %q, sync_interval: always }
+cluster { name: hecate, listen: %q, routes: [ nats-route://%s ] }
+`, i, address, c.trust, filepath.Join(dir, "server.key"), filepath.Join(dir, fmt.Sprint(i)), route, strings.Join(routes, ", nats-route://"))
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c.urls = append(c.urls, "tls://"+address)
+		c.pids = append(c.pids, startNATSProcess(t, path))
+	}
+	return c
+}
+
+func startNATSProcess(t *testing.T, config string) int {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), natsVariable+"="+config)
+	if _, err := cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return cmd.Process.Pid
+}
+
+// flags are what a gateway needs to use the cluster.
+func (c *natsCluster) flags(name string) []string {
+	out := []string{"--name", name, "--nats-trust", c.trust}
+	for _, u := range c.urls {
+		out = append(out, "--nats", u)
+	}
+	return out
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// selfSigned writes a certificate of its own authority, and its key.
+func selfSigned(t *testing.T, certFile, keyFile string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, block := range map[string]*pem.Block{
+		certFile: {Type: "CERTIFICATE", Bytes: cert}, keyFile: {Type: "EC PRIVATE KEY", Bytes: private},
+	} {
+		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := tls.LoadX509KeyPair(certFile, keyFile); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// copyAuthority is what an operator does for a second gateway.
+func copyAuthority(t *testing.T, from, to string) {
+	t.Helper()
+	to = filepath.Join(to, "authority")
+	if err := os.MkdirAll(to, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	files, err := os.ReadDir(filepath.Join(from, "authority"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		data, err := os.ReadFile(filepath.Join(from, "authority", f.Name()))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(to, f.Name()), data, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Two gateways on three NATS servers: a server is killed, then the gateway that
+// plans, under load on the other one. Nothing is lost and nobody condemned; the
+// other one plans, lets in a new machine, and the first one comes back.
+func TestTwoGatewaysOnANATSClusterThatLosesAServer(t *testing.T) {
+	if testing.Short() {
+		t.Skip("three servers with synced files take seconds")
+	}
+	first, second := t.TempDir(), t.TempDir()
+	accounts, errs, code := harness.Run(t, "", "serve", "--nats-config", "--data", first)
+	if code != 0 {
+		t.Fatalf("serve --nats-config: %s", errs)
+	}
+	c := startNATS(t, accounts)
+	one := harness.ServeIn(t, first, c.flags("one")...)
+	copyAuthority(t, first, second)
+	two := harness.ServeIn(t, second, c.flags("two")...)
+	harness.Join(t, "a", "--join", one.Token(), "--memory", "64MiB")
+	harness.Join(t, "b", "--join", two.Token(), "--memory", "64MiB")
+	one.AwaitHealthy()
+	two.AwaitHealthy()
+	if answer, other := one.Ask(harness.Story, map[string]any{"max_tokens": 8}).Text(), two.Ask(harness.Story, map[string]any{"max_tokens": 8}).Text(); answer != other {
+		t.Errorf("one says %q, the other %q", answer, other)
+	}
+
+	crowd := gather(two, 2)
+	crowd.more(two, 2)
+	signalProcess(t, c.pids[0], syscall.SIGKILL)
+	crowd.more(two, 2)
+	one.Kill()
+	two.Await("the other gateway plans", time.Minute, func() bool { return strings.Contains(two.Log(), "this gateway plans now") })
+	harness.Join(t, "c", "--join", strings.TrimSpace(two.Do("token", "create")), "--memory", "64MiB")
+	two.Await("a new machine is planned", time.Minute, func() bool { n := listedNodes(t, two)["c"]; return n.Health != nil && len(n.Health.Held) > 0 })
+	crowd.more(two, 2)
+	crowd.leave(t)
+	if log := two.Log(); strings.Contains(log, "is dead") {
+		t.Errorf("a node was condemned:\n%s", log)
+	}
+
+	again := harness.ServeIn(t, first, c.flags("one")...)
+	again.AwaitHealthy()
+	if n := len(listedNodes(t, again)); n != 3 {
+		t.Errorf("the gateway that came back sees %d nodes, want 3", n)
+	}
+}

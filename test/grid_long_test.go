@@ -13,6 +13,9 @@ const (
 
 var silentTokens = []int{0, 1, 2, 8, 16, 24, 32, 40, 48, 56, 63}
 
+// shapedTokens are tokens of a shaped answer before which a node dies.
+var shapedTokens = []int{0, 1, 2, 3, 4, 5, 7, 9, 11, 13, 17, 19, 23, 27, 31, 37, 41, 43, 47}
+
 // allDead are pieces of text after which every node dies.
 var allDead = []int{1, 10, 20, 30, 40}
 

@@ -13,6 +13,9 @@ const (
 
 var silentTokens = []int{1, 40}
 
+// shapedTokens are tokens of a shaped answer before which a node dies.
+var shapedTokens = []int{2, 37}
+
 // allDead are pieces of text after which every node dies.
 var allDead = []int{15}
 

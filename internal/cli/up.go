@@ -30,8 +30,9 @@ type upCmd struct {
 	AllowChaos bool          `help:"Let hecate chaos make nodes fail, to rehearse failures."`
 	JSON       bool          `help:"Print events as JSON lines."`
 	Verbose    bool          `help:"Show the log of gateway and nodes." short:"v"`
-	Boundary   bytesFlag     `help:"What boundary states of all answers may take; benchmarks take them away with 1." name:"boundary-memory" hidden:"" placeholder:"SIZE"`
-	ShadeFrom  int           `help:"Tokens of context from which shadows of stages are kept; below 0: never. Benchmarks compare." name:"shadow-from" default:"0" hidden:""`
+	tlsFlags
+	Boundary  bytesFlag `help:"What boundary states of all answers may take; benchmarks take them away with 1." name:"boundary-memory" hidden:"" placeholder:"SIZE"`
+	ShadeFrom int       `help:"Tokens of context from which shadows of stages are kept; below 0: never. Benchmarks compare." name:"shadow-from" default:"0" hidden:""`
 }
 
 // nodeNames are the names of local workers, in order; then come node10, node11...
@@ -54,6 +55,9 @@ func (u *upCmd) Run(ctx context.Context, c console) error {
 	}
 	if u.Copies < 1 || u.Copies > u.Nodes {
 		return usage("--copies is %d, want 1 to the number of nodes, %d", u.Copies, u.Nodes)
+	}
+	if err := u.tlsFlags.check(); err != nil {
+		return err
 	}
 	dir := dataDir(u.Data)
 	say := &announcer{c: c, json: u.JSON}
@@ -111,7 +115,7 @@ func (u *upCmd) budget(rec *control.ModelRecord) error {
 func (u *upCmd) start(ctx context.Context, dir dataDir, rec *control.ModelRecord, say *announcer, log *slog.Logger, out *lineWriter) error {
 	h, err := openHost(ctx, hostConfig{
 		dir: dir, name: "gateway", listen: u.Listen, allowHosts: u.AllowHost, allowChaos: u.AllowChaos, rescueTime: u.RescueTime,
-		planner: u.planner(), firstNodes: u.Nodes, memory: int64(u.Boundary), shadeFrom: u.ShadeFrom, log: log,
+		planner: u.planner(), firstNodes: u.Nodes, tls: u.tlsFlags, memory: int64(u.Boundary), shadeFrom: u.ShadeFrom, log: log,
 	})
 	if err != nil {
 		return err
@@ -127,7 +131,7 @@ func (u *upCmd) start(ctx context.Context, dir dataDir, rec *control.ModelRecord
 	if err := h.mentionKeys(ctx, say); err != nil {
 		return err
 	}
-	url := "http://" + reachable(h.api.Addr(), nil)
+	url := h.url(nil)
 	say.starting(u, rec)
 	ctx, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup
@@ -147,7 +151,7 @@ func (u *upCmd) start(ctx context.Context, dir dataDir, rec *control.ModelRecord
 // child is one worker of ours.
 func (u *upCmd) child(dir dataDir, name, token string, say *announcer, log *slog.Logger, out *lineWriter) *child {
 	args := []string{"node", "run", "--leash", "--name", name, "--data", dir.file("nodes", name), "--listen", "127.0.0.1:0",
-		"--memory", fmt.Sprint(int64(u.NodeMemory)), "--threads", fmt.Sprint(u.Threads), "--shared-store", dir.file("weights")}
+		"--memory", fmt.Sprint(int64(u.NodeMemory)), "--threads", fmt.Sprint(u.Threads), "--score", fmt.Sprint(max(1, u.Threads)), "--shared-store", dir.file("weights")}
 	if u.AllowChaos {
 		args = append(args, "--allow-chaos")
 	}

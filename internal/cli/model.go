@@ -13,6 +13,7 @@ type modelCmd struct {
 	Add     modelAddCmd     `cmd:"" help:"Put a GGUF file, or all of a folder, into a running gateway's store and the swarm's catalogue."`
 	Ls      modelLsCmd      `cmd:"" help:"List the swarm's models: copies, readiness, transfers."`
 	Rm      modelRmCmd      `cmd:"" help:"Take a model out; answers that run finish."`
+	Pull    modelPullCmd    `cmd:"" help:"Fetch a model from a registry, and add it."`
 	Shard   modelShardCmd   `cmd:"" help:"Write a range of layers as a GGUF file of its own."`
 	Inspect modelInspectCmd `cmd:"" help:"Read a GGUF file: layers, sizes, kinds of weights, what fits where."`
 }

@@ -14,7 +14,12 @@ import (
 
 type modelAddCmd struct {
 	administered
-	File        string `arg:"" type:"path" help:"GGUF file, or a folder with some."`
+	File string `arg:"" type:"path" help:"GGUF file, or a folder with some."`
+	placing
+}
+
+// placing is how a model is called and placed.
+type placing struct {
 	Name        string `help:"The model's id; the file's name without its ending when absent." placeholder:"ID"`
 	Copies      int    `help:"Complete copies; the gateway's --copies when absent, one of an expert." placeholder:"N"`
 	Expert      bool   `help:"Place it only in what the other models leave, and let it give way first."`
@@ -27,8 +32,8 @@ const maxCopies = 64
 
 // Run adds each file. One that cannot be served is the caller's mistake.
 func (m *modelAddCmd) Run(ctx context.Context, c console) error {
-	if m.Copies < 0 || m.Copies > maxCopies {
-		return usage("--copies is %d, want 1 to %d", m.Copies, maxCopies)
+	if err := m.placing.check(); err != nil {
+		return err
 	}
 	client, err := m.local(ctx)
 	if err != nil {
@@ -51,6 +56,13 @@ func (m *modelAddCmd) Run(ctx context.Context, c console) error {
 	}
 	if m.JSON {
 		return printJSON(c.out, added)
+	}
+	return nil
+}
+
+func (p placing) check() error {
+	if p.Copies < 0 || p.Copies > maxCopies {
+		return usage("--copies is %d, want 1 to %d", p.Copies, maxCopies)
 	}
 	return nil
 }
@@ -100,7 +112,12 @@ func (m *modelAddCmd) add(ctx context.Context, c console, client *admin.Client, 
 		return nil, &UsageError{err}
 	}
 	bar := &percent{w: c.err, what: "reading " + path, on: isTerminal(c.err) && !m.JSON}
-	rec, err := describeModel(ctx, dataDir(m.Data), path, id, bar.tell)
+	return m.placing.put(ctx, client, dataDir(m.Data), path, id, bar)
+}
+
+// put takes a file into the store and the catalogue.
+func (p placing) put(ctx context.Context, client *admin.Client, dir dataDir, path, id string, bar *percent) (*control.ModelRecord, error) {
+	rec, err := describeModel(ctx, dir, path, id, bar.tell)
 	bar.end()
 	if errors.Is(err, context.Canceled) {
 		return nil, err
@@ -108,9 +125,9 @@ func (m *modelAddCmd) add(ctx context.Context, c console, client *admin.Client, 
 	if err != nil {
 		return nil, &UsageError{err}
 	}
-	rec.Spec.Copies, rec.Spec.Expert, rec.Spec.FallbackFor, rec.Spec.Priority = m.Copies, m.Expert, m.FallbackFor, m.Priority
+	rec.Spec.Copies, rec.Spec.Expert, rec.Spec.FallbackFor, rec.Spec.Priority = p.Copies, p.Expert, p.FallbackFor, p.Priority
 	if err := client.PutModel(ctx, rec); err != nil {
-		forgetFile(ctx, client, dataDir(m.Data), rec.Hash)
+		forgetFile(ctx, client, dir, rec.Hash)
 		return nil, err
 	}
 	return rec, nil

@@ -5,6 +5,7 @@ import * as langchain from './langchain.mjs'
 import { more } from './more.mjs'
 import * as openai from './openai.mjs'
 import { check, closing } from './report.mjs'
+import { shapes } from './shapes.mjs'
 import { Swarm } from './swarm.mjs'
 
 const [binary] = process.argv.slice(2)
@@ -34,6 +35,7 @@ const one = async swarm => {
 
 for (const [name, args, use] of [
   ['three nodes, two copies', [], three],
+  ['structured output, tools and embeddings', ['--model', new URL('caller.gguf', import.meta.url).pathname], shapes],
   ['one node, which nobody can replace', ['--nodes', '1', '--copies', '1', '--rescue-time', '300ms'], one],
 ]) {
   console.log(`# ${name}`)

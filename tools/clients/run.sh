@@ -32,5 +32,7 @@ if [ ! -d "$packages" ]; then
 fi
 
 cp ./*.mjs "$work/"
+# A model whose chat template knows tools; its weights are random.
+(cd "$root" && CGO_ENABLED=0 "${GO:-go}" run ./internal/engine/randmodel/write "$work/caller.gguf")
 ln -sfn "$packages" "$work/node_modules"
 LANGSMITH_TRACING=false node "$work/main.mjs" "$binary"

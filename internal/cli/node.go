@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"path/filepath"
 	"time"
 
@@ -41,6 +42,7 @@ type nodeRunCmd struct {
 	Name          string        `help:"Id in the swarm; the host's name when absent." placeholder:"ID"`
 	Memory        bytesFlag     `help:"What weights and KV cache may take; the larger part of the free memory when absent." placeholder:"SIZE"`
 	Threads       int           `help:"Threads that compute." default:"1"`
+	Score         float64       `help:"Speed beside other nodes, 1 is one thread of a common server; measured at the first start when absent." placeholder:"NUMBER"`
 	Listen        string        `help:"Address of the data plane." default:":0"`
 	Data          string        `help:"Data folder." default:"${nodedata}" type:"path"`
 	FetchRate     bytesFlag     `help:"Bytes per second that weights may take, coming in and going to neighbours each; unbounded when absent." placeholder:"SIZE"`
@@ -69,11 +71,14 @@ func (n *nodeRunCmd) Run(ctx context.Context, c console) error {
 		}
 		n.Memory = bytesFlag(free)
 	}
+	if n.Score < 0 || math.IsNaN(n.Score) || math.IsInf(n.Score, 0) {
+		return usage("--score is %v, want a number above 0", n.Score)
+	}
 	log := logger(c.err, slog.LevelInfo)
 	node.WarnSlowKernels(log)
 	err := node.Run(ctx, node.Config{
 		Data: filepath.Clean(n.Data), Name: n.Name, Token: n.Join, Gateways: n.Gateway, Listen: n.Listen,
-		Memory: int64(n.Memory), Threads: n.Threads, AllowChaos: n.AllowChaos, Log: log,
+		Memory: int64(n.Memory), Threads: n.Threads, Score: n.Score, AllowChaos: n.AllowChaos, Log: log,
 		FetchRate: int64(n.FetchRate), WeightsListen: n.WeightsListen, KeepWeights: n.KeepWeights, SharedStore: n.SharedStore,
 	})
 	if errors.Is(err, context.Canceled) {

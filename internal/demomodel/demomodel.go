@@ -11,6 +11,9 @@ import (
 // Name is the model id under which the demo model is served.
 const Name = "hecate-demo"
 
+// Layers is how many layers it has.
+const Layers = 12
+
 //go:embed demo-q8_0.gguf
 var gguf []byte
 

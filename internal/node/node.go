@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,10 +25,11 @@ type Config struct {
 	Name       string // id in the swarm; "" takes the enrolled name, or the host's
 	Token      string // needed once
 	Gateways   []string
-	Listen     string // address of its data plane, such as 127.0.0.1:0
-	Memory     int64  // bytes that weights and KV cache may take
-	Threads    int    // that compute; 0: 1
-	AllowChaos bool   // gateways may arm failures of this process
+	Listen     string  // address of its data plane, such as 127.0.0.1:0
+	Memory     int64   // bytes that weights and KV cache may take
+	Threads    int     // that compute; 0: 1
+	Score      float64 // relative speed, above 0; 0: measured at the first start
+	AllowChaos bool    // gateways may arm failures of this process
 
 	WeightsListen string        // address where neighbours fetch weights; "": Listen's host and a free port
 	SharedStore   string        // the gateway's store of models, when it is on this machine; "": weights are fetched
@@ -43,6 +43,7 @@ type Node struct {
 	cfg      Config
 	log      *slog.Logger
 	member   *plane.Node
+	profile  profile
 	engine   engine.Engine
 	server   *Server
 	loader   *loader
@@ -62,6 +63,7 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	defer member.Close()
 	n.member = member
+	n.profile = n.measure(ctx)
 	if err := n.build(); err != nil {
 		return err
 	}
@@ -145,7 +147,7 @@ func (n *Node) duty() plane.Duty {
 		Profile: func() enrol.AttachRequest {
 			return enrol.AttachRequest{
 				Profile: swarm.NodeProfile{
-					ID: n.member.ID(), MemoryBytes: n.cfg.Memory, Score: score(n.cfg.Threads),
+					ID: n.member.ID(), MemoryBytes: n.cfg.Memory, Score: n.profile.Score, LatencyMS: n.profile.LatencyMS,
 					Endpoints: []string{n.listener.Addr().String()},
 				},
 				Exactness: engine.Class(),
@@ -199,6 +201,3 @@ func (n *Node) watchLoad(ctx context.Context) {
 		}
 	}
 }
-
-// score is this node's capacity beside others': the threads that compute.
-func score(threads int) float64 { return float64(max(1, min(threads, runtime.NumCPU()))) }

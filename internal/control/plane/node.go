@@ -112,6 +112,9 @@ func (n *Node) ID() string { return n.enrolment.Name() }
 // Credentials are the node's, for its data plane.
 func (n *Node) Credentials() *identity.Credentials { return n.enrolment.Credentials() }
 
+// Gateways are where the swarm was found so far, host:port.
+func (n *Node) Gateways() []string { return n.enrolment.Gateways() }
+
 // Changed asks for a health report now.
 func (n *Node) Changed() {
 	n.mu.Lock()

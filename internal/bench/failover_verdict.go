@@ -70,6 +70,9 @@ func (r *FailoverResult) Print(w io.Writer) error {
 	if err := r.Judgement.Print(w); err != nil {
 		return err
 	}
+	if len(r.Price.Sittings) == 0 {
+		return nil // it was not asked for
+	}
 	fmt.Fprintf(w, "\nprice of being ready: %.1f tokens/s with boundary states kept, %.1f without\n", r.Price.With, r.Price.Without)
 	return r.Price.Judgement.Print(w)
 }

@@ -141,7 +141,7 @@ func (r *FailoverResult) perform(ctx context.Context, s *subject, o FailoverOpti
 	o.Progress("starting a swarm of three")
 	args := []string{"--allow-chaos"}
 	if o.Bare {
-		args = append(args, "--shadow-from", "-1")
+		args = append(args, "--shadow-from=-1")
 	}
 	t, err := (&theatre{subject: s, options: o, known: map[scene]string{}}).another(ctx, args...)
 	if err != nil {

@@ -44,6 +44,7 @@ type Node struct {
 	log      *slog.Logger
 	member   *plane.Node
 	profile  profile
+	idle     string // why the plan gives this node nothing; follow's
 	engine   engine.Engine
 	server   *Server
 	loader   *loader
@@ -182,6 +183,7 @@ func (n *Node) follow(doc *control.PlanDocument) {
 	n.doc.Store(doc)
 	n.server.gauge.pause(doc.DesiredOf(n.member.ID()) == control.DesiredPaused)
 	n.loader.follow(doc)
+	n.tellIdle(doc)
 	n.member.Changed()
 }
 

@@ -23,6 +23,7 @@ type serveCmd struct {
 	Data       string        `help:"Data folder." default:"${data}" type:"path"`
 	Name       string        `help:"Id of this gateway in the swarm." default:"gateway"`
 	Model      string        `help:"GGUF file to serve; what the catalogue holds when absent, and the built-in demo model when that is empty." type:"path" placeholder:"FILE"`
+	NoModel    bool          `help:"Put no model into an empty catalogue: a gateway to engines only, or to what is added later."`
 	Copies     int           `help:"Complete copies of a model: any copies-1 nodes may die." default:"2"`
 	AllowHost  []string      `help:"Host names, besides loopback and --advertise, that requests may name." placeholder:"NAME"`
 	RequireKey bool          `help:"Want API keys on loopback too, as behind a proxy."`
@@ -117,6 +118,9 @@ func (s *serveCmd) config() (hostConfig, error) {
 		dir: dataDir(s.Data), name: s.Name, listen: s.Listen, allowHosts: s.AllowHost, allowChaos: s.AllowChaos, requireKey: s.RequireKey,
 		rescueTime: s.RescueTime, sendRate: int64(s.SendRate), planner: swarm.Planner{Copies: s.Copies}, log: slog.New(slog.DiscardHandler),
 	}
+	if s.NoModel && s.Model != "" {
+		return cfg, usage("either --model or --no-model, not both")
+	}
 	cfg.tls = s.tlsFlags
 	if err := cfg.tls.check(); err != nil {
 		return cfg, err
@@ -201,7 +205,7 @@ func (s *serveCmd) stock(ctx context.Context, h *host) error {
 		return fmt.Errorf("read the catalogue: %w", err)
 	}
 	if s.Model == "" {
-		if len(have) > 0 {
+		if len(have) > 0 || s.NoModel {
 			return h.restock(ctx, have)
 		}
 		rec, err := demoRecord(ctx, h.cfg.dir)

@@ -64,6 +64,7 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	defer member.Close()
 	n.member = member
+	n.log.Info("the node has its identity", "node", member.ID())
 	n.profile = n.measure(ctx)
 	if err := n.build(); err != nil {
 		return err
@@ -135,6 +136,7 @@ func (n *Node) work(ctx context.Context) error {
 	part(func(ctx context.Context) error { n.loader.run(ctx); return nil })
 	part(n.larder.serve)
 	part(func(ctx context.Context) error { n.watchLoad(ctx); return nil })
+	part(func(ctx context.Context) error { n.watchWords(ctx); return nil })
 	wg.Wait()
 	if err := context.Cause(ctx); err != nil && !errors.Is(err, context.Canceled) {
 		return err

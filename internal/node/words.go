@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"hecate/internal/engine"
 	"hecate/internal/sampling/grammar"
@@ -49,6 +50,32 @@ func (w *words) of(ctx context.Context, model string) (*grammar.Vocabulary, erro
 	}
 	w.by[model] = &lexicon{content, v}
 	return v, nil
+}
+
+// warmEvery is how often a node looks whether it draws tokens of a model whose
+// vocabulary it has not read.
+const warmEvery = 2 * time.Second
+
+// watchWords reads vocabularies before they are needed, so that the first answer
+// of a given shape does not wait for it.
+func (n *Node) watchWords(ctx context.Context) {
+	tick := time.NewTicker(warmEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		for _, f := range n.engine.Fragments() {
+			if !f.Head {
+				continue
+			}
+			if _, err := n.server.words.of(ctx, f.Model); err != nil {
+				n.log.Debug("no vocabulary for answers of a given shape", "model", f.Model, "because", err)
+			}
+		}
+	}
 }
 
 // readWords reads the text side of a GGUF.

@@ -48,12 +48,11 @@ type loader struct {
 
 	mu struct {
 		sync.Mutex
-		plan     *control.PlanDocument
-		loading  map[fragmentKey]control.Loading
-		content  map[string]string      // of what is loaded: hash by model
-		said     map[fragmentKey]string // the last failure that was logged
-		fetching *swarm.Fragment        // nil: nothing
-		stop     context.CancelFunc
+		plan    *control.PlanDocument
+		loading map[fragmentKey]control.Loading
+		content map[string]string      // of what is loaded: hash by model
+		said    map[fragmentKey]string // the last failure that was logged
+		stop    context.CancelFunc     // ends the fetch that runs; nil: none does
 	}
 	wake chan struct{}
 }
@@ -64,12 +63,14 @@ func newLoader(node string, e engine.Engine, src Source, changed func(), log *sl
 	return l
 }
 
-// follow takes a newer plan. A fetch for what it does not want any more ends.
+// follow takes a newer plan. One that wants something else of this node interrupts a
+// fetch: what has to be loaded or unloaded first does not wait for it, and it goes on
+// where it was.
 func (l *loader) follow(doc *control.PlanDocument) {
 	l.mu.Lock()
 	old := l.mu.plan
 	l.mu.plan = doc
-	if f := l.mu.fetching; f != nil && (doc.Models[f.Model] != old.Models[f.Model] || !wants(doc, l.node, *f)) {
+	if l.mu.stop != nil && (!maps.Equal(doc.Models, old.Models) || !slices.Equal(doc.Wanted(l.node), old.Wanted(l.node))) {
 		l.mu.stop()
 	}
 	l.mu.Unlock()
@@ -77,10 +78,6 @@ func (l *loader) follow(doc *control.PlanDocument) {
 	case l.wake <- struct{}{}:
 	default:
 	}
-}
-
-func wants(doc *control.PlanDocument, node string, f swarm.Fragment) bool {
-	return len(without(f.Layers, rangesOf(doc.Wanted(node), f.Model))) == 0
 }
 
 func (l *loader) plan() *control.PlanDocument {
@@ -233,10 +230,10 @@ func (l *loader) sort(ctx context.Context, doc *control.PlanDocument, f swarm.Fr
 func (l *loader) fetch(ctx context.Context, doc *control.PlanDocument, f swarm.Fragment) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	if !l.begin(doc, f, cancel) {
+	if !l.interruptible(doc, cancel) {
 		return context.Canceled
 	}
-	defer l.end()
+	defer l.interruptible(nil, nil)
 	state := control.Loading{Model: f.Model, Layers: f.Layers, Phase: control.LoadFetching}
 	l.note(state)
 	began, told := time.Now(), time.Time{}
@@ -257,18 +254,13 @@ func (l *loader) fetch(ctx context.Context, doc *control.PlanDocument, f swarm.F
 	return nil
 }
 
-// begin lets a newer plan end the fetch; false: the newest does not want it.
-func (l *loader) begin(doc *control.PlanDocument, f swarm.Fragment, stop context.CancelFunc) bool {
+// interruptible lets a newer plan end a fetch (nil: no more). It says whether there is
+// no newer one yet.
+func (l *loader) interruptible(doc *control.PlanDocument, stop context.CancelFunc) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.mu.fetching, l.mu.stop = &f, stop
+	l.mu.stop = stop
 	return l.mu.plan == doc
-}
-
-func (l *loader) end() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.mu.fetching = nil
 }
 
 // loadOrShed loads, and makes room first where that is the only way.

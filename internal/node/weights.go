@@ -26,6 +26,7 @@ type weightsConfig struct {
 	listen      string // where neighbours fetch from
 	rate        int64  // bytes per second, in and out each; 0: no bound
 	credentials *identity.Credentials
+	removed     func(node string) bool // the swarm does not know that node any more
 	changed     func()
 	log         *slog.Logger
 }
@@ -85,6 +86,10 @@ func (n *Node) openLarder() (err error) {
 	n.larder, err = openLarder(weightsConfig{
 		dir: n.cfg.Data, shared: n.cfg.SharedStore, listen: listen, rate: n.cfg.FetchRate,
 		credentials: n.member.Credentials(), changed: n.member.Changed, log: n.log,
+		removed: func(node string) bool {
+			doc := n.doc.Load()
+			return doc != nil && doc.DesiredOf(node) == control.DesiredRemoved
+		},
 	})
 	return err
 }
@@ -132,7 +137,7 @@ func (l *larder) fill(h *control.Health) {
 func (l *larder) serve(ctx context.Context) error {
 	handler := weights.NewServer(weights.ServerConfig{
 		Library: l.cache, Rate: l.cfg.rate, Log: l.cfg.log,
-		Peer: func(r *http.Request) (string, error) { return identity.PeerName(*r.TLS) },
+		Peer: l.peer,
 	})
 	srv := &http.Server{
 		Handler: handler, TLSConfig: l.cfg.credentials.Server(nil, identity.RoleNode),
@@ -145,6 +150,16 @@ func (l *larder) serve(ctx context.Context) error {
 		return fmt.Errorf("give weights to neighbours: %w", err)
 	}
 	return nil
+}
+
+// peer names the neighbour that asks. The certificate of one that was removed is
+// good for a while; the plan is newer.
+func (l *larder) peer(r *http.Request) (string, error) {
+	name, err := identity.PeerName(*r.TLS)
+	if err == nil && l.cfg.removed(name) {
+		err = fmt.Errorf("%s was removed from the swarm", name)
+	}
+	return name, err
 }
 
 // record finds a model of the plan in the catalogue.

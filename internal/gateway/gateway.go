@@ -52,6 +52,7 @@ type Config struct {
 	// Administrator says that a token is the operator's; nil: nobody administers over HTTP.
 	Administrator func(token string) bool
 	Log           *slog.Logger
+	Tracer        answer.Tracer // told what answers spend their time on; nil: nobody is
 }
 
 // Gateway serves the API. New, then Run until its context ends; Handler may be
@@ -120,7 +121,7 @@ func New(cfg Config) *Gateway {
 	g.admission = admission.New(g.dispatch, cfg.Queues)
 	g.runner = &answer.Runner{
 		Router: observed{g.admission, g.traffic, g.refusals}, Opener: opener{cfg.Pool}, Budget: answer.NewBudget(cfg.Memory),
-		Standbys: g.admission, Limits: cfg.Limits, Yields: g.yields, Poison: &answer.Poison{}, Events: g.witness, Log: cfg.Log,
+		Standbys: g.admission, Limits: cfg.Limits, Yields: g.yields, Poison: &answer.Poison{}, Events: g.witness, Tracer: cfg.Tracer, Log: cfg.Log,
 	}
 	g.metrics = metrics.New(metrics.Sources{Swarm: g.Status, Pool: cfg.Pool.Snapshot, Events: g.events})
 	g.engines = engines.New(engines.Config{Store: cfg.Store, Log: cfg.Log})

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"hecate/internal/control"
+	"hecate/internal/event"
 	"hecate/internal/gateway/admission"
 	"hecate/internal/gateway/answer"
 	"hecate/internal/gateway/openai"
@@ -120,7 +121,7 @@ func (letters) Rest() string                    { return "" }
 
 // standInGateway is a gateway with the models big and small, of which small stands in.
 func standInGateway(t *troupe) *Gateway {
-	g := &Gateway{log: slog.New(slog.DiscardHandler)}
+	g := &Gateway{log: slog.New(slog.DiscardHandler), events: event.New(0), traffic: newTraffic()}
 	g.counts.rescues = map[answer.RescueKind]int64{}
 	g.metrics = metrics.New(metrics.Sources{})
 	g.usable = func(m *Model) bool { return !t.out[m.Record.ID] }

@@ -28,7 +28,10 @@ type Answer struct {
 	ctx    context.Context // ends with it, or when the answer is closed
 	cancel context.CancelFunc
 	waits  waits
+	began  time.Time
 	waited time.Duration // for the first route
+	told   bool          // the tracer knows of all of it
+	failed error         // what ended it
 
 	grant    Grant
 	links    []*link // by stage of the route; nil: to be opened
@@ -60,10 +63,14 @@ func (r *Runner) Start(ctx context.Context, job Job) (*Answer, error) {
 	asked := time.Now()
 	grant, err := r.Router.Choose(ctx, needOf(job))
 	if err != nil {
+		if r.Tracer != nil {
+			r.Tracer.Span(ctx, Span{Kind: SpanQueue, Job: job.ID, Model: job.Model, Began: asked, Ended: time.Now(), Err: err})
+		}
 		return nil, err
 	}
 	a := r.answer(ctx, job, grant)
-	a.waited = time.Since(asked)
+	a.began, a.waited = asked, time.Since(asked)
+	a.span(Span{Kind: SpanQueue, Began: asked, Route: grant.Route.String()})
 	if err := a.insist(func() error { return a.connect(false) }); err != nil {
 		a.Close()
 		return nil, err
@@ -81,6 +88,7 @@ func (r *Runner) answer(ctx context.Context, job Job, grant Grant) *Answer {
 	a.limits = r.Limits.withDefaults()
 	a.tokens = append(make([]int32, 0, len(job.Prompt)+job.MaxTokens), job.Prompt...)
 	a.purse = &purse{limit: a.limits.SessionBytes, all: r.Budget}
+	a.began = time.Now()
 	a.ctx, a.cancel = context.WithCancel(ctx)
 	a.publish()
 	a.follow(grant.Route)
@@ -102,6 +110,9 @@ func (a *Answer) Next() (stage.Token, error) {
 	})
 	if err != nil {
 		return stage.Token{}, err
+	}
+	if a.Generated() == 0 || a.story.rescuing() {
+		a.accountAll(a.phase())
 	}
 	a.proven = len(a.tokens)
 	a.tokens = append(a.tokens, token.ID)
@@ -131,6 +142,7 @@ func (a *Answer) insist(attempt func() error) error {
 		}
 		if err := a.rescue(err); err != nil {
 			a.story.lost(a, err)
+			a.failed = err
 			return err
 		}
 	}
@@ -139,6 +151,7 @@ func (a *Answer) insist(attempt func() error) error {
 // Close ends every stage and gives back what was reserved. It is idempotent.
 func (a *Answer) Close() {
 	a.cancel()
+	a.summarise()
 	a.clear()
 	for i, l := range a.links {
 		if l != nil {
@@ -190,6 +203,7 @@ func (a *Answer) follow(route swarm.Route) {
 	}
 	for _, l := range old {
 		if l != nil {
+			a.account(l, a.phase())
 			l.end()
 		}
 	}
@@ -219,6 +233,10 @@ func (a *Answer) followLogs(route swarm.Route) {
 
 // connect opens the stages that have no link, all at once.
 func (a *Answer) connect(rescue bool) error {
+	if !slices.Contains(a.links, nil) {
+		return nil
+	}
+	began := time.Now()
 	var g errgroup.Group
 	stages := a.grant.Route.Stages
 	for i, s := range stages {
@@ -234,6 +252,7 @@ func (a *Answer) connect(rescue bool) error {
 		})
 	}
 	err := g.Wait()
+	a.span(Span{Kind: SpanOpen, Began: began, Route: a.grant.Route.String(), Err: err})
 	for _, l := range a.links {
 		if rescue && l != nil {
 			a.story.replays(len(a.tokens) - 1 - l.held)

@@ -200,6 +200,7 @@ type Runner struct {
 	Standbys Standbys
 	Poison   *Poison     // remembers queries of death; nil: not remembered
 	Events   func(Event) // told of every rescue and loss; must not block
+	Tracer   Tracer      // nil: nobody wants to know
 	Log      *slog.Logger
 
 	hedges     hedges

@@ -21,6 +21,7 @@ type link struct {
 	ctx     context.Context // ends with the answer, or when the node is declared dead
 	stop    func()
 
+	effort   effort
 	held     int
 	maxRows  int
 	sent     int // position behind the last row sent; -1 when nothing is under way

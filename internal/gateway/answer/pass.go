@@ -171,6 +171,7 @@ func (a *Answer) step(ctx context.Context, l *link, s stage.Step) (r stage.Resul
 		return stage.Result{}, l.fail(err)
 	}
 	l.settled(s.Position + s.Rows())
+	l.effort.add(began, s.Rows(), r.Timing)
 	a.run.Router.Observe(l.stage.Node, Sample{Rows: s.Rows(), Layers: l.layers(), Timing: r.Timing, Wall: time.Since(began)})
 	return r, nil
 }

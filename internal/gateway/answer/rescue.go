@@ -67,6 +67,7 @@ func (a *Answer) condemn(f *stageError) error {
 // abandon drops the link that failed.
 func (a *Answer) abandon(f *stageError) {
 	if l := a.links[f.stage]; l != nil {
+		a.account(l, a.phase())
 		l.drop()
 		a.links[f.stage] = nil
 	}

@@ -54,6 +54,7 @@ func (s *story) resumed(a *Answer) {
 	s.open, s.attempts = false, 0
 	e := Event{Job: a.job.ID, Kind: "rescued", Rescue: s.kind, Node: s.node, Position: s.position, Replay: s.replay, Gap: time.Since(s.since), Err: s.err}
 	s.rescued = append(s.rescued, e)
+	a.span(Span{Kind: SpanRescue, Began: s.since, Node: e.Node, Rescue: e.Rescue, Position: e.Position, Replayed: e.Replay, Err: e.Err})
 	a.publish()
 	a.tell(e)
 	if a.run.Log != nil {

@@ -36,8 +36,7 @@ func anyString(raw json.RawMessage) bool {
 	return err == nil && (len(o.names) == 0 || len(o.names) == 1 && compact(o.values["type"]) == `"string"`)
 }
 
-// properties reads the members that have names. Required ones that are not
-// described may be anything.
+// properties reads the members that have names.
 func (r *reader) properties(path string, o *object, depth int) (props []property, names []string, err error) {
 	var required []string
 	if raw, ok := o.values["required"]; ok && json.Unmarshal(raw, &required) != nil {
@@ -63,11 +62,29 @@ func (r *reader) properties(path string, o *object, depth int) (props []property
 		add(name, value)
 	}
 	for _, name := range required {
-		if !slices.Contains(names, name) {
-			add(name, grammar.Call(ruleValue))
+		if slices.Contains(names, name) {
+			continue
 		}
+		value, err := r.undescribed(path, o, name, depth)
+		if err != nil {
+			return nil, nil, err
+		}
+		add(name, value)
 	}
 	return props, names, nil
+}
+
+// undescribed is the value of a required property that only
+// additionalProperties speaks of.
+func (r *reader) undescribed(path string, o *object, name string, depth int) (grammar.Expr, error) {
+	raw, ok := o.values["additionalProperties"]
+	if !ok {
+		return grammar.Call(ruleValue), nil
+	}
+	if string(bytes.TrimSpace(raw)) == "false" {
+		return grammar.Expr{}, fault(step(path, "required"), "names %q, which additionalProperties forbids", name)
+	}
+	return r.schema(step(path, "additionalProperties"), raw, depth+1)
 }
 
 // more reads what else an object may hold; nil: nothing.

@@ -22,9 +22,10 @@ type casualty struct {
 	fallen []fall
 }
 
+// fall is an answer's failure. It outlives the answer, so it names it only.
 type fall struct {
-	answer *Answer
-	at     time.Time
+	job string
+	at  time.Time
 }
 
 // enter notes that a node computes a step for an answer.
@@ -59,7 +60,7 @@ func (c *casualties) leave(node string, a *Answer, failed bool) {
 			recent = append(recent, f)
 		}
 	}
-	n.fallen = append(recent, fall{a, time.Now()})
+	n.fallen = append(recent, fall{a.job.ID, time.Now()})
 }
 
 // others counts the other answers that are busy on the node or fell with it just
@@ -71,15 +72,15 @@ func (c *casualties) others(node string, a *Answer) int {
 	if n == nil {
 		return 0
 	}
-	seen := map[*Answer]bool{}
+	seen := map[string]bool{}
 	for other := range n.busy {
-		seen[other] = true
+		seen[other.job.ID] = true
 	}
 	for _, f := range n.fallen {
 		if time.Since(f.at) < fallenMemory {
-			seen[f.answer] = true
+			seen[f.job] = true
 		}
 	}
-	delete(seen, a)
+	delete(seen, a.job.ID)
 	return len(seen)
 }

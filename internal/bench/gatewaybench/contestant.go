@@ -15,6 +15,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -24,6 +25,29 @@ type contestant struct {
 	url  string
 	cmds []*exec.Cmd
 	done []chan struct{}
+	errs lastWords
+}
+
+// lastWords is the end of what a process wrote to its standard error.
+type lastWords struct {
+	mu sync.Mutex
+	b  []byte
+}
+
+const lastBytes = 2 << 10
+
+func (l *lastWords) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.b = append(l.b, p...)
+	l.b = l.b[max(0, len(l.b)-lastBytes):]
+	return len(p), nil
+}
+
+func (l *lastWords) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return string(l.b)
 }
 
 const startTime = 60 * time.Second
@@ -32,6 +56,7 @@ const startTime = 60 * time.Second
 func (c *contestant) launch(program string, args []string, line func(string)) error {
 	cmd := exec.Command(program, args...)
 	cmd.SysProcAttr = endsWithUs()
+	cmd.Stderr = &c.errs
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return err
@@ -205,6 +230,7 @@ const haproxyConfig = `global
   maxconn 1024
 defaults
   mode http
+  option http-no-delay
   timeout connect 5s
   timeout client 60s
   timeout server 60s

@@ -141,7 +141,7 @@ func (s *stage) play(ctx context.Context) error {
 		s.r.Rows[i].Before = c.memory()
 		for _, k := range kinds() {
 			if _, err := load(ctx, s.client, c.url, k, warmUp); err != nil {
-				return fmt.Errorf("through %s: %w", c.name, err)
+				return c.lost(k, err)
 			}
 		}
 	}
@@ -169,7 +169,7 @@ func (s *stage) turn(ctx context.Context, c *contestant, row *Row) error {
 		before := c.cpu()
 		took, err := load(ctx, s.client, c.url, k, n)
 		if err != nil {
-			return err
+			return c.lost(k, err)
 		}
 		row.cpu[k.name] = append(row.cpu[k.name], float64(c.cpu()-before)/float64(n))
 		row.wall[k.name] = append(row.wall[k.name], float64(took)/float64(n))
@@ -182,4 +182,9 @@ func (s *stage) turn(ctx context.Context, c *contestant, row *Row) error {
 		row.delays = append(row.delays, d...)
 	}
 	return nil
+}
+
+// lost words a request that failed, with what the process itself said.
+func (c *contestant) lost(k kind, err error) error {
+	return fmt.Errorf("%s through %s: %w\n%s", k.name, c.name, err, &c.errs)
 }

@@ -17,6 +17,7 @@ type benchCmd struct {
 	Stages   benchStagesCmd   `cmd:"" help:"Decode with the engine alone, through one stage and through two; one stream and eight."`
 	Failover benchFailoverCmd `cmd:"" help:"Kill and silence nodes in the middle of answers; what a client sees."`
 	Gateway  benchGatewayCmd  `cmd:"" help:"What passing a request on costs, beside a bare ReverseProxy, nginx and HAProxy."`
+	Cluster  benchClusterCmd  `cmd:"" help:"Machines that join, leave and die: how long it takes, and what is lost."`
 	Pool     benchPoolCmd     `cmd:"" help:"The data plane beside bare TLS, yamux and gRPC."`
 	Engine   benchEngineCmd   `cmd:"" help:"The engine beside llama.cpp: prefill and decode, one sequence and eight."`
 

@@ -49,6 +49,15 @@ type Server struct {
 	close func()
 }
 
+// Bytes counts the messages that passed the server, in and out, without framing.
+func (s *Server) Bytes() int64 {
+	v, err := s.ns.Varz(nil)
+	if err != nil {
+		return 0
+	}
+	return v.InBytes + v.OutBytes
+}
+
 // StartServer starts a server and waits until it accepts connections.
 func StartServer(ctx context.Context, cfg ServerConfig) (*Server, error) {
 	opts, err := cfg.options()

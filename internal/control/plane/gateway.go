@@ -234,6 +234,15 @@ func (g *Gateway) Store() control.Store { return g.conn }
 // Bus carries health and commands.
 func (g *Gateway) Bus() control.Bus { return g.conn }
 
+// BusBytes counts the messages that passed the embedded server; 0 with an
+// external cluster, which counts for itself.
+func (g *Gateway) BusBytes() int64 {
+	if g.server == nil {
+		return 0
+	}
+	return g.server.Bytes()
+}
+
 // Membership says who lives.
 func (g *Gateway) Membership() *control.Membership { return g.membership }
 

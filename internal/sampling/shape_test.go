@@ -74,14 +74,14 @@ func newShaped(t testing.TB, p Params, v *grammar.Vocabulary) *Sampler {
 }
 
 // write lets a sampler answer with random logits that depend on the position
-// only, as the same model's would. From 120 tokens on the end and quotes are
+// only, as the same model's would. From 60 tokens on the end and quotes are
 // likely.
 func write(t testing.TB, s *Sampler, v *grammar.Vocabulary, tokens []int32, prompt, limit int) []int32 {
 	t.Helper()
 	for len(tokens)-prompt < limit {
 		r := rand.New(rand.NewPCG(uint64(len(tokens)), 5))
 		logits := randomLogits(r, v.Size(), 3)
-		if len(tokens)-prompt > 120 {
+		if len(tokens)-prompt > 60 {
 			for _, b := range "\"}]" {
 				logits[1+b] += 30
 			}
@@ -106,7 +106,7 @@ func spell(v *grammar.Vocabulary, tokens []int32) string {
 
 // An answer that goes on elsewhere at any token is the undisturbed one.
 func TestShapedAnswersGoOnFromTheirTokens(t *testing.T) {
-	v := lexicon(t, 2000)
+	v := lexicon(t, 500)
 	g := shapeOf(t, person)
 	for name, p := range map[string]Params{
 		"greedy": {}, "sampled": {Temperature: 1, Seed: 3}, "filters": {Temperature: 1.3, TopK: 40, TopP: 0.9, MinP: 0.01, Seed: 9},
@@ -134,7 +134,7 @@ func TestShapedAnswersGoOnFromTheirTokens(t *testing.T) {
 
 // One sampler may be asked about any history, in any order.
 func TestShapedSamplerHasNoMemory(t *testing.T) {
-	v := lexicon(t, 600)
+	v := lexicon(t, 400)
 	p := Params{Temperature: 1, Seed: 2, Grammar: shapeOf(t, person)}
 	one := newShaped(t, p, v)
 	whole := write(t, newShaped(t, p, v), v, []int32{1}, 1, 300)

@@ -22,7 +22,7 @@ GO ?= go
 # The race detector compiles the kernels once more, so it runs without them.
 RACE := $(GO) test -race -tags noengine
 
-.PHONY: help up build test test-engine test-race test-clients test-long lint bench clean tools
+.PHONY: help up build test test-engine test-race test-clients test-web test-long web lint bench clean tools
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,6 +44,14 @@ test: tools ## everything that guards a change (minutes)
 	@tools/clients/run.sh
 	@tools/say.sh "the demo model's tools"
 	@tools/python-tests.sh
+	@tools/say.sh "the page, in Chromium"
+	@web/test/run.sh
+
+test-web: build ## only the page, in Chromium; HECATE_SHOTS=1 takes the pictures in docs/ anew
+	@web/test/run.sh
+
+web: ## build the page from web/ into internal/web/dist (needs Node 20)
+	@cd web && npm ci --ignore-scripts --no-audit --no-fund && npm run check && npm run build
 
 test-clients: build ## only the official JavaScript clients
 	@tools/clients/run.sh

@@ -1,7 +1,7 @@
 import { Chat } from './chat';
 import { Charts } from './charts';
 import { Events } from './events';
-import { Header } from './header';
+import { Brand, Headline } from './header';
 import { AccessDialog } from './accessdialog';
 import { Lanes } from './lanes';
 import { Nodes } from './nodes';
@@ -13,9 +13,10 @@ export function App() {
   return (
     <>
       <a class="skip" href="#ask">Skip to the chat</a>
-      <Header />
+      <Brand />
       <div class="floor" data-stale={connection.value.state === 'lost' || undefined}>
         <main>
+          <Headline />
           <Lanes />
           <Nodes />
           <Charts />

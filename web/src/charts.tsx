@@ -92,7 +92,7 @@ function optionsOf(s: Series, width: number): uPlot.Options {
       y: { range: (_, __, max) => [0, nice(Math.max(s.least, max ?? 0))] },
     },
     axes: [
-      { ...axis, size: 20, space: 70, grid: { show: false }, splits: (_, __, min, max) => [min + 30, (min + max) / 2, max - 16], values: (_, at) => at.map((t, i) => (i === at.length - 1 ? 'now' : `−${Math.round((Math.round(history.peek().end / 1000) - t) / 60 * 2) / 2} min`)) },
+      { ...axis, size: 20, space: 70, grid: { show: false }, splits: (_, __, ___, max) => [max - 240, max - 120, max - 9], values: () => ['4 min ago', '2 min ago', 'now'] },
       { ...axis, size: 44, grid: { stroke: faint, width: 1 }, splits: (_, __, min, max) => [min, max / 2, max], values: (_, at) => at.map((v) => short(v)) },
     ],
     series: [

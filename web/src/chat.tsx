@@ -3,6 +3,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import { ambush, ask, asking, startOver, stop, turns, type Mark, type Turn } from './conversation';
 import { connection, modelIDs, modelOf, swarm } from './live';
 import { tint } from './spot';
+import { ms } from './words';
 
 const chosen = signal('');
 const suggestions = ['Tell me a long story about a fox and a lantern.', 'Count from one to thirty in words.', 'What is the capital of France?'];
@@ -102,7 +103,7 @@ function pieces(t: Turn) {
     out.push(t.text.slice(at, m.at), <RescueMark key={m.seq} mark={m} />);
     at = m.at;
   }
-  out.push(t.text.slice(at));
+  out.push(at ? t.text.slice(at).trimStart() : t.text);
   return out;
 }
 
@@ -114,7 +115,7 @@ const ways: Record<string, string> = {
 function RescueMark({ mark }: { mark: Mark }) {
   return (
     <span class="mark-rescue" style={tint(mark.node)} role="note">
-      <b>{mark.node}</b> failed here; {ways[mark.how] ?? mark.how} after {mark.gap >= 1000 ? `${(mark.gap / 1000).toFixed(1)} s` : `${Math.round(mark.gap)} ms`}
+      <b>{mark.node}</b> failed here; {ways[mark.how] ?? mark.how} after {ms(mark.gap)}
     </span>
   );
 }

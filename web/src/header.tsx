@@ -3,25 +3,32 @@ import { connection, modelIDs, modelOf, nodeIDs, nodeOf, now, retry, swarm } fro
 import { nextTheme, theme } from './theme';
 import { headline } from './words';
 
-export function Header() {
+/** Brand is the bar with the name, the state of the connection, and the page's own switches. */
+export function Brand() {
+  return (
+    <header class="brand">
+      <Mark />
+      <span class="wordmark">hecate</span>
+      <Link />
+      <span class="tools">
+        <button type="button" class="quiet" onClick={nextTheme} aria-label={`Colours: ${theme.value}. Change`}>
+          {theme.value === 'auto' ? '◐' : theme.value === 'dark' ? '●' : '○'} <span>{theme.value}</span>
+        </button>
+        <button type="button" class="quiet" onClick={() => openAccess()}>Keys</button>
+      </span>
+    </header>
+  );
+}
+
+/** Headline says in a sentence how the swarm is. */
+export function Headline() {
   const { title, text } = words();
   return (
-    <header class="top">
-      <div class="brand">
-        <Mark />
-        <span class="wordmark">hecate</span>
-        <Link />
-        <span class="tools">
-          <button type="button" class="quiet" onClick={nextTheme} aria-label={`Colours: ${theme.value}. Change`}>
-            {theme.value === 'auto' ? '◐' : theme.value === 'dark' ? '●' : '○'} <span>{theme.value}</span>
-          </button>
-          <button type="button" class="quiet" onClick={() => openAccess()}>Keys</button>
-        </span>
-      </div>
+    <div class="top">
       <h1>{title}</h1>
       <p class="lede">{text}</p>
       <Why />
-    </header>
+    </div>
   );
 }
 

@@ -94,13 +94,13 @@ function Block({ stage, of }: { stage: Stage; of: Model }) {
     <button
       type="button" class="block" style={{ ...place(stage.layers, of.layers), ...tint(stage.node), top: `${barTop}px`, height: `${barHeight}px` }}
       data-state={shown} data-spot={spot.value === stage.node || undefined} data-dim={(spot.value && spot.value !== stage.node) || undefined}
-      aria-label={`${stage.node}, ${layers(stage.layers)}${word ? `, ${word}` : ''}. ${node?.alive ? `If it dies, ${deathOf(node).words}.` : ''}`}
       {...spotting(stage.node)}
     >
       <span class="face">
         <b>{stage.node}</b>
         <small>{word || (stage.layers[0] === stage.layers[1] ? stage.layers[0] : `${stage.layers[0]}–${stage.layers[1]}`)}</small>
       </span>
+      <span class="unseen">{layers(stage.layers)}. {node?.alive ? `If it dies, ${deathOf(node).words}.` : ''}</span>
       {hurt.value > 0 && <span class="ring" key={hurt.value} />}
     </button>
   );

@@ -38,9 +38,9 @@ function Tile({ id }: { id: string }) {
   const load = n.load ?? 0;
   return (
     <li>
-      <button type="button" class="tile" style={tint(id)} data-state={stateOf(n)} aria-pressed={picked.value === id} onClick={() => (picked.value = id)} {...spotting(id)}
-        aria-label={`${id}, ${stateOf(n)}, load ${Math.round(load * 100)} percent`}>
+      <button type="button" class="tile" style={tint(id)} data-state={stateOf(n)} aria-pressed={picked.value === id} onClick={() => (picked.value = id)} {...spotting(id)}>
         <b>{id}</b>
+        <span class="unseen">{stateOf(n)}, load {Math.round(load * 100)} percent</span>
         <i class="meter"><i style={{ transform: `scaleX(${Math.min(1, load)})` }} /></i>
       </button>
     </li>

@@ -14,7 +14,7 @@ export function bytes(n: number): string {
 
 export function ms(v: number | null | undefined): string {
   if (v === null || v === undefined) return '–';
-  return v >= 1000 ? `${(v / 1000).toFixed(1)} s` : `${v >= 100 ? v.toFixed(0) : v.toFixed(1)} ms`;
+  return v >= 1000 ? `${(v / 1000).toFixed(1)}\u00a0s` : `${v >= 100 ? v.toFixed(0) : v.toFixed(1)}\u00a0ms`;
 }
 
 export function count(n: number): string {
@@ -52,7 +52,7 @@ export function deathOf(n: Node): { words: string; grave: 0 | 1 | 2 } {
   const worst = known[0];
   if (!worst) return { words: 'nothing depends on it', grave: 0 };
   const rest = known.length - 1;
-  return { words: `${worst.model}: ${worst.words}${rest ? `, and ${plural(rest, 'more model')}` : ''}`, grave: worst.grave };
+  return { words: `${rest ? `${worst.model}: ` : ''}${worst.words.replace(/^it /, `${worst.model} `)}${rest ? `, and ${plural(rest, 'more model')}` : ''}`, grave: worst.grave };
 }
 
 /** stateOf is a node's state in one word. */
@@ -78,11 +78,13 @@ export function headline(nodes: Node[], models: Model[]): { title: string; text:
   const first = ready[0]!;
   const copies = first.pipelines.filter((p) => p.live).length;
   const fatal = nodes.filter((n) => n.alive && Object.values(n.if_it_dies ?? {}).includes('down'));
-  const what = ready.length === 1 ? `${first.id} is ready in ${plural(copies, 'whole copy', 'whole copies')}` : `${ready.length} models are ready`;
-  if (!living || fatal.length) {
+  const what = ready.length === 1 ? `${first.id} is ready in ${copies === 1 ? 'one whole copy' : `${(spelled[copies] ?? String(copies)).toLowerCase()} whole copies`}` : `${ready.length} models are ready`;
+  if (fatal.length) {
     const names = fatal.length > 3 ? `any of ${fatal.length} nodes` : fatal.map((n) => n.id).join(' or ');
     return { title: machines, text: `${what}, but nothing could replace ${names}.` };
   }
+  const hurt = nodes.some((n) => !n.alive || n.link) || models.some((m) => m.pipelines.some((p) => !p.live));
+  if (hurt) return { title: machines, text: `${what}. Something is missing: answers go on, with less in reserve until it is back.` };
   return { title: machines, text: `${what}. Pull the plug of any one of them: running answers go on.` };
 }
 

@@ -49,6 +49,7 @@ type Answer struct {
 	stuck     time.Time // when a way off a node that yields was last looked for in vain
 	exactness exactness
 	deaths    map[int]*death // by position: nodes that died computing it
+	company   company
 }
 
 // Start chooses a route and opens its stages. The context bounds the whole answer.
@@ -163,6 +164,7 @@ func (a *Answer) Close() {
 		a.run.Router.Release(a.grant)
 		a.grant.Token = 0
 	}
+	a.company.part()
 	a.purse.empty()
 }
 
@@ -190,6 +192,9 @@ func (a *Answer) Generated() int { return len(a.tokens) - len(a.job.Prompt) }
 // follow makes links and logs those of a route. Links to the same node and
 // layers stay, and so do logs of boundaries that the new route has too.
 func (a *Answer) follow(route swarm.Route) {
+	for _, s := range route.Stages {
+		a.company.join(s.Node, a.run.Router.Alive(s.Node))
+	}
 	old := a.links
 	a.links = make([]*link, len(route.Stages))
 	for i, s := range route.Stages {

@@ -82,3 +82,62 @@ func (f *fullForAWhile) Open(ctx context.Context, node string, opening []byte, r
 	}
 	return f.fakeSwarm.Open(ctx, node, opening, rescue)
 }
+
+// Three nodes lose their power at once, and their ends are noticed one after the
+// other: a node that does not know yet that it is dead was given the step that
+// another one died of. The answer is no query of death. But if it is one, others'
+// deaths excuse it once only.
+func TestAPowerCutIsNoQueryOfDeath(t *testing.T) {
+	for _, deadly := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			f, j := threeStages(), job(40, 24)
+			f.spares["b2"], f.spares["x"], f.spares["y"], f.spares["c"] = "x", "y", "z", "c2"
+			f.mu.Lock()
+			f.raise("z")
+			f.mu.Unlock()
+			life, die := context.WithCancel(t.Context())
+			defer die()
+			deaths := 0
+			f.onStep = func(node string, s stage.Step) {
+				if s.Position != 50 || node == "a" || node[0] == 'c' {
+					return
+				}
+				if deaths < 2 || deadly {
+					deaths++
+					f.kill(node)
+				}
+				if deaths == 1 {
+					time.AfterFunc(100*time.Millisecond, func() {
+						f.kill("c")
+						die()
+					})
+				}
+			}
+			r := f.runner(Limits{})
+			r.Router = &informed{fakeSwarm: f, c: life}
+			got, _, err := generate(t, r, j, nil)
+			if deadly {
+				if !errors.Is(err, ErrQueryOfDeath) || deaths != 4 {
+					t.Errorf("%v after %d deaths, want ErrQueryOfDeath after 4", err, deaths)
+				}
+				return
+			}
+			if err != nil || !slices.Equal(got, whole(t, j)) {
+				t.Errorf("%v after %d tokens", err, len(got))
+			}
+		})
+	}
+}
+
+// informed is a swarm that hears of the death of node c.
+type informed struct {
+	*fakeSwarm
+	c context.Context
+}
+
+func (f *informed) Alive(node string) context.Context {
+	if node == "c" {
+		return f.c
+	}
+	return f.fakeSwarm.Alive(node)
+}

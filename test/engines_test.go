@@ -82,11 +82,11 @@ func TestEnginesFailAsNamed(t *testing.T) {
 					streamed := strings.HasSuffix(name, "stream")
 					switch {
 					case slices.Contains(clientsOwn, f.Name):
-						if err == nil {
+						if err == nil && !(two && text == counted) { // the other one may have been asked first
 							t.Errorf("no error, but %q", text)
 						}
 					case f.Name == "filtered":
-						if err == nil && finish != "content_filter" {
+						if err == nil && finish != "content_filter" && !(two && text == counted) {
 							t.Errorf("finish reason %q", finish)
 						}
 					case err == nil && (text != counted || finish != "stop"):

@@ -10,14 +10,14 @@ const ask = (url, prompt, tokens, id = model) => ({
   prompt, temperature: 0, maxOutputTokens: tokens, maxRetries: 0,
 })
 
-export async function chat(url, prompt, tokens) {
-  const a = await generateText(ask(url, prompt, tokens))
+export async function chat(url, prompt, tokens, id) {
+  const a = await generateText(ask(url, prompt, tokens, id))
   return { text: a.text, finish: a.finishReason, tokens: a.usage.outputTokens }
 }
 
 // stream reads the full stream: this client reports failures there, as parts.
-export async function stream(url, prompt, tokens, each) {
-  const answer = streamText({ ...ask(url, prompt, tokens), onError: () => {} })
+export async function stream(url, prompt, tokens, each, id) {
+  const answer = streamText({ ...ask(url, prompt, tokens, id), onError: () => {} })
   let text = ''
   for await (const part of answer.fullStream) {
     if (part.type === 'error') throw part.error

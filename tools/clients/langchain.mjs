@@ -11,14 +11,14 @@ const chatModel = (url, tokens, id = model) => new ChatOpenAI({
 
 const told = message => ({ finish: message.response_metadata.finish_reason, tokens: message.usage_metadata?.output_tokens })
 
-export async function chat(url, prompt, tokens) {
-  const a = await chatModel(url, tokens).invoke(prompt)
+export async function chat(url, prompt, tokens, id) {
+  const a = await chatModel(url, tokens, id).invoke(prompt)
   return { text: a.content, ...told(a) }
 }
 
-export async function stream(url, prompt, tokens, each) {
+export async function stream(url, prompt, tokens, each, id) {
   let whole
-  for await (const chunk of await chatModel(url, tokens).stream(prompt)) {
+  for await (const chunk of await chatModel(url, tokens, id).stream(prompt)) {
     if (chunk.content) each(chunk.content)
     whole = whole ? whole.concat(chunk) : chunk
   }

@@ -2,6 +2,7 @@
 import * as ai from './ai.mjs'
 import { learns, outlives, talks, undisturbed } from './every.mjs'
 import * as langchain from './langchain.mjs'
+import { grid } from './faults.mjs'
 import { more } from './more.mjs'
 import * as openai from './openai.mjs'
 import { check, closing } from './report.mjs'
@@ -44,5 +45,11 @@ for (const [name, args, use] of [
   } catch (e) {
     await check(name, () => { throw e })
   }
+}
+console.log('# engines that fail, alone and beside an honest one')
+try {
+  await grid(binary, clients)
+} catch (e) {
+  await check('engines that fail', () => { throw e })
 }
 process.exit(closing())

@@ -6,16 +6,16 @@ export const name = 'openai'
 
 const client = url => new OpenAI({ baseURL: `${url}/v1`, apiKey: 'none needed', maxRetries: 0 })
 
-const question = (prompt, tokens) => ({ model, temperature: 0, max_completion_tokens: tokens, messages: [{ role: 'user', content: prompt }] })
+const question = (prompt, tokens, id = model) => ({ model: id, temperature: 0, max_completion_tokens: tokens, messages: [{ role: 'user', content: prompt }] })
 
-export async function chat(url, prompt, tokens) {
-  const a = await client(url).chat.completions.create(question(prompt, tokens))
-  return { text: a.choices[0].message.content, finish: a.choices[0].finish_reason, tokens: a.usage.completion_tokens, rescues: a.hecate.rescues }
+export async function chat(url, prompt, tokens, id) {
+  const a = await client(url).chat.completions.create(question(prompt, tokens, id))
+  return { text: a.choices[0].message.content, finish: a.choices[0].finish_reason, tokens: a.usage.completion_tokens, rescues: a.hecate?.rescues }
 }
 
 // stream calls each with every piece of text.
-export async function stream(url, prompt, tokens, each) {
-  const events = await client(url).chat.completions.create({ ...question(prompt, tokens), stream: true, stream_options: { include_usage: true } })
+export async function stream(url, prompt, tokens, each, id) {
+  const events = await client(url).chat.completions.create({ ...question(prompt, tokens, id), stream: true, stream_options: { include_usage: true } })
   const out = { text: '' }
   for await (const chunk of events) {
     for (const c of chunk.choices) {

@@ -26,7 +26,7 @@ func TestAFallbackModelStandsIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	// Just above what the demo needs: no node may hold all of it.
-	s := harness.Up(t, "--node-memory", "15MiB")
+	s := harness.Up(t, "--node-memory", "17MiB")
 	s.Do("model", "add", tiny, "--fallback-for", harness.Model, "--copies", "3")
 	s.Await("both models are ready", startAgain, func() bool {
 		st := s.Status()

@@ -22,6 +22,10 @@ type HeldFragment struct {
 	State  HoldState        `json:"state"`
 	Hash   string           `json:"hash,omitempty"` // of the model's content
 	Tokens int64            `json:"tokens"`         // computed through it since the start of the process
+	// KV cells (tokens) of its layers, in all, and the fewest that are free and
+	// not reserved. Each model has its own.
+	Cells     int `json:"cells,omitempty"`
+	FreeCells int `json:"free_cells,omitempty"`
 }
 
 // LoadPhase is what a node is doing to get a fragment.
@@ -112,6 +116,9 @@ func (h *Health) Validate() error {
 	f.check(h.WeightsPort >= 0 && h.WeightsPort < 1<<16, "weights port %d", h.WeightsPort)
 	f.check(h.MemoryUsed >= 0 && h.MemoryBudget >= 0 && h.TokensComputed >= 0, "a counter below 0")
 	f.check(h.FreeCells >= 0 && h.FreeCells <= h.Cells, "%d of %d cells free", h.FreeCells, h.Cells)
+	for _, x := range h.Held {
+		f.check(x.FreeCells >= 0 && x.FreeCells <= x.Cells, "%s: %d of %d cells free", x.Model, x.FreeCells, x.Cells)
+	}
 	for _, v := range []float64{h.LastLatencyMS, h.DataLoad} {
 		f.check(v >= 0 && !math.IsInf(v, 0), "%v is no latency or load", v)
 	}

@@ -15,6 +15,10 @@
 //	  ▲                                                                      │
 //	  └──────────────────────────────────────────────────────────────────────┘
 //
+// Replay is a prefill and grows with the context. Where a holder has room to
+// spare, a shadow (shadow.go) is fed from the same logs in the background, and a
+// substitute that was a shadow holds all but the last few positions.
+//
 // What it refuses to do: text, HTTP, choosing nodes. Routes come from a Router,
 // sessions from an Opener.
 package answer

@@ -91,11 +91,11 @@ func (d *Dispatcher) shunLocked(node string, b *book, now time.Time) {
 // pauseLocked asks a full node for less for a while. What a rescue was refused
 // is not even among the cells that are kept for rescues.
 func (d *Dispatcher) pauseLocked(node string, b *book, n answer.Need, rescue bool, now time.Time) {
-	cells := cellsOf(n)
+	cells, r := cellsOf(n), b.room(n.Model)
 	if !rescue {
-		cells += int(math.Ceil(d.cfg.Policy.KVReserve * float64(b.room.cells)))
+		cells += int(math.Ceil(d.cfg.Policy.KVReserve * float64(r.cells)))
 	}
-	time.AfterFunc(b.room.refuse(cells, now), func() { d.ask(node) })
+	time.AfterFunc(r.refuse(cells, now), func() { d.ask(node) })
 }
 
 // ask lets waiting requests try a node again that was left alone.

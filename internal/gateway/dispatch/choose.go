@@ -86,6 +86,7 @@ func lacking(err error) error {
 
 // requestLocked words a need for the router.
 func (d *Dispatcher) requestLocked(n answer.Need, rescue bool) swarm.AdaptiveRequest {
+	d.focusLocked(n.Model)
 	window := swarm.Layers(0, n.Layers-1)
 	d.mu.next++
 	return swarm.AdaptiveRequest{
@@ -101,13 +102,14 @@ func (d *Dispatcher) requestLocked(n answer.Need, rescue bool) swarm.AdaptiveReq
 
 func (d *Dispatcher) grantLocked(route swarm.Route, n answer.Need) answer.Grant {
 	d.mu.next++
-	l := lease{held: d.mu.fleet.Reserve(route, cellsOf(n)), cells: cellsOf(n)}
+	// Cells are kept account of by model, in rooms; the fleet counts sessions.
+	l := lease{held: d.mu.fleet.Reserve(route, 0), model: n.Model, cells: cellsOf(n)}
 	now := time.Now()
 	for _, s := range route.Stages {
 		l.nodes = append(l.nodes, s.Node)
 		b := d.bookLocked(s.Node)
 		b.circuit.Allow(now)
-		b.room.take(l.cells)
+		b.room(l.model).take(l.cells)
 		d.signalLocked(s.Node, b, now)
 	}
 	d.mu.leases[d.mu.next] = l
@@ -147,7 +149,7 @@ func (d *Dispatcher) endLocked(g answer.Grant, give func(*room, int, time.Time))
 	for _, node := range l.nodes {
 		b := d.bookLocked(node)
 		b.circuit.Abandon()
-		give(&b.room, l.cells, now)
+		give(b.room(l.model), l.cells, now)
 		d.signalLocked(node, b, now)
 	}
 }

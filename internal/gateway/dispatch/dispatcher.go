@@ -45,6 +45,7 @@ type Dispatcher struct {
 		leases   map[uint64]lease
 		standbys map[uint64]*standby
 		next     uint64
+		focus    string        // the model whose cells the fleet was told of
 		freed    chan struct{} // closed whenever something may have become possible
 	}
 }
@@ -58,9 +59,9 @@ type book struct {
 	living   bool
 	lost     time.Time // when its connections were last lost, as news
 
-	incarnation, sequence uint64    // of its last report
-	condemned             time.Time // we saw it fail; it counts as dead until it is heard of again
-	room                  room
+	incarnation, sequence uint64           // of its last report
+	condemned             time.Time        // we saw it fail; it counts as dead until it is heard of again
+	rooms                 map[string]*room // by model: each has cells of its own
 }
 
 // lease is what one grant holds. It belongs to the nodes that it was taken on,
@@ -68,7 +69,8 @@ type book struct {
 type lease struct {
 	held  *swarm.Lease
 	nodes []string // one per stage
-	cells int      // on each
+	model string
+	cells int // on each
 }
 
 // New makes a dispatcher without plan and nodes.
@@ -134,7 +136,7 @@ func (b *book) hear(m *control.Member, now time.Time) {
 		b.circuit.Reset()
 	}
 	b.incarnation, b.sequence = h.Incarnation, h.Sequence
-	b.room.report(h.Cells, h.FreeCells, now)
+	b.reportRooms(h, now)
 }
 
 // lifeLocked starts and ends the context that Alive gives. A node that was only
@@ -167,8 +169,8 @@ func (d *Dispatcher) signalLocked(id string, b *book, now time.Time) {
 	s := b.measures.signals()
 	s.Circuit = b.circuit.State(now)
 	s.Errors = b.circuit.ErrorRate(now)
-	if b.room.cells > 0 {
-		s.KVTotal, s.KVFree = swarm.Measured(float64(b.room.cells)), swarm.Measured(float64(b.room.free(now)))
+	if r := b.rooms[d.mu.focus]; r != nil && r.cells > 0 {
+		s.KVTotal, s.KVFree = swarm.Measured(float64(r.cells)), swarm.Measured(float64(r.free(now)))
 	}
 	if err := d.mu.fleet.Signal(id, s); err != nil {
 		panic("BUG: a measured signal that is refused: " + err.Error())

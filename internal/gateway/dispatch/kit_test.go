@@ -130,7 +130,8 @@ func (w *world) choose(t testing.TB, cells int) answer.Grant {
 func (w *world) room(id string) int {
 	w.d.mu.Lock()
 	defer w.d.mu.Unlock()
-	return Sellable(w.d.mu.nodes[id].room.cells) - (w.d.mu.nodes[id].room.cells - w.d.mu.nodes[id].room.free(time.Now()))
+	r := w.d.mu.nodes[id].room("m")
+	return Sellable(r.cells) - (r.cells - r.free(time.Now()))
 }
 
 // idle checks that no node has anything in flight.
@@ -140,8 +141,10 @@ func (w *world) idle(t testing.TB) {
 	defer w.d.mu.Unlock()
 	for id, b := range w.d.mu.nodes {
 		v, _ := w.d.mu.fleet.Node(id)
-		if v.InFlight != 0 || v.KVTokens != 0 || b.room.own != 0 {
-			t.Errorf("%s: %d sessions, %d cells, %d own are left", id, v.InFlight, v.KVTokens, b.room.own)
+		for model, r := range b.rooms {
+			if v.InFlight != 0 || v.KVTokens != 0 || r.own != 0 {
+				t.Errorf("%s: %d sessions, %d cells, %d own of %s are left", id, v.InFlight, v.KVTokens, r.own, model)
+			}
 		}
 	}
 	if len(w.d.mu.leases) != 0 {

@@ -1,6 +1,10 @@
 package dispatch
 
-import "time"
+import (
+	"time"
+
+	"hecate/internal/control"
+)
 
 const (
 	// reportLag bounds how old what a report says may be when it arrives: a
@@ -89,4 +93,49 @@ func (r *room) free(now time.Time) int {
 		free = min(free, r.refused-1)
 	}
 	return free
+}
+
+// room is what is known of one model's cells on a node.
+func (b *book) room(model string) *room {
+	r := b.rooms[model]
+	if r == nil {
+		r = &room{}
+		if b.rooms == nil {
+			b.rooms = map[string]*room{}
+		}
+		b.rooms[model] = r
+	}
+	return r
+}
+
+// reportRooms takes what a node says of its cells. Of a model that it holds in
+// several places, the one with the fewest free counts.
+func (b *book) reportRooms(h *control.Health, now time.Time) {
+	type cells struct{ all, free int }
+	fewest := map[string]cells{}
+	for _, f := range h.State.Fragments {
+		fewest[f.Model] = cells{h.Cells, h.FreeCells} // of a node that does not tell them apart
+	}
+	seen := map[string]bool{}
+	for _, f := range h.Held {
+		if f.Cells > 0 && (!seen[f.Model] || f.FreeCells < fewest[f.Model].free) {
+			fewest[f.Model], seen[f.Model] = cells{f.Cells, f.FreeCells}, true
+		}
+	}
+	for model, c := range fewest {
+		b.room(model).report(c.all, c.free, now)
+	}
+}
+
+// focusLocked tells the fleet of the cells of one model: a node's signals have
+// room for one.
+func (d *Dispatcher) focusLocked(model string) {
+	if d.mu.focus == model {
+		return
+	}
+	d.mu.focus = model
+	now := time.Now()
+	for id, b := range d.mu.nodes {
+		d.signalLocked(id, b, now)
+	}
 }

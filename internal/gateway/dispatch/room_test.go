@@ -1,8 +1,13 @@
 package dispatch
 
 import (
+	"errors"
 	"testing"
 	"time"
+
+	"hecate/internal/control"
+	"hecate/internal/gateway/answer"
+	"hecate/swarm"
 )
 
 // Each report is compared with our own leases at that moment.
@@ -70,4 +75,50 @@ func TestEndedLeasesAreForgotten(t *testing.T) {
 	if len(r.ended) > 501 || cap(r.ended) > 2000 {
 		t.Errorf("%d ended leases kept, room for %d", len(r.ended), cap(r.ended))
 	}
+}
+
+// Each model has cells of its own: a small one beside a large one neither limits
+// the large one nor takes from it.
+func TestModelsHaveRoomOfTheirOwn(t *testing.T) {
+	plan := copies(1)
+	plan.Models = append(plan.Models, swarm.ModelSpec{ID: "small", Layers: layers})
+	plan.Pipelines = append(plan.Pipelines, swarm.Pipeline{ID: 1, Model: "small", Stages: []swarm.Stage{on(0, 0, layers-1)}})
+	w := newWorld(Config{}, plan, 1, 100)
+	view := w.view()
+	for i, id := range []string{"m", "small"} {
+		cells := []int{1000, 100}[i]
+		h := view.Members[0].Health
+		h.Held = append(h.Held, control.HeldFragment{Model: id, Layers: swarm.Layers(0, layers-1), Cells: cells, FreeCells: cells})
+	}
+	h := view.Members[0].Health
+	h.Sequence++
+	h.State.Fragments = append(h.State.Fragments, swarm.Fragment{Model: "small", Layers: swarm.Layers(0, layers-1)})
+	view.Nodes["n0"] = h.State
+	w.d.SetView(view)
+
+	small := need(80)
+	small.Model = "small"
+	choose := func(n answer.Need) (answer.Grant, error) { return w.d.Choose(t.Context(), n) }
+	var grants []answer.Grant
+	for _, n := range []answer.Need{need(400), small, need(400)} {
+		g, err := choose(n)
+		if err != nil {
+			t.Fatalf("%d cells of %s: %v", cellsOf(n), n.Model, err)
+		}
+		grants = append(grants, g)
+	}
+	for _, n := range []answer.Need{need(400), small} {
+		if _, err := choose(n); !errors.Is(err, ErrFull) {
+			t.Errorf("%d cells of %s more: %v, want ErrFull", cellsOf(n), n.Model, err)
+		}
+	}
+	w.d.Release(grants[1])
+	if g, err := choose(small); err != nil {
+		t.Error(err)
+	} else {
+		w.d.Release(g)
+	}
+	w.d.Release(grants[0])
+	w.d.Release(grants[2])
+	w.idle(t)
 }

@@ -29,6 +29,7 @@ var errRevoked = errors.New("the room is wanted for answers")
 
 // standby is the room of one shadow.
 type standby struct {
+	model  string
 	stages []swarm.Stage
 	cells  int // on each
 	revoke context.CancelCauseFunc
@@ -47,7 +48,7 @@ func (d *Dispatcher) Standby(n answer.Need, route swarm.Route, stage int) (answe
 	if err != nil {
 		return answer.Standby{}, fmt.Errorf("%w: %w", ErrNoStandby, err)
 	}
-	s := &standby{cells: cellsOf(n)}
+	s := &standby{model: n.Model, cells: cellsOf(n)}
 	for _, st := range r.Route.Stages {
 		if !slices.Contains(route.Stages, st) {
 			s.stages = append(s.stages, st)
@@ -75,7 +76,7 @@ func (d *Dispatcher) spareLocked(s *standby) error {
 	}
 	now := time.Now()
 	for node, cells := range wanted {
-		room := &d.bookLocked(node).room
+		room := d.bookLocked(node).room(s.model)
 		if left := room.free(now) - cells; float64(left) < (1-shadowShare)*float64(room.cells) {
 			return fmt.Errorf("%w: %s has %d of %d cells free", ErrNoStandby, node, room.free(now), room.cells)
 		}
@@ -93,9 +94,9 @@ func (d *Dispatcher) takeStandbyLocked(s *standby, times int) {
 	for _, st := range s.stages {
 		b := d.bookLocked(st.Node)
 		if times > 0 {
-			b.room.take(s.cells)
+			b.room(s.model).take(s.cells)
 		} else {
-			b.room.give(s.cells, now)
+			b.room(s.model).give(s.cells, now)
 		}
 		d.signalLocked(st.Node, b, now)
 	}
@@ -162,7 +163,7 @@ func (d *Dispatcher) shiftLocked(s *standby, cells int) {
 	now := time.Now()
 	for _, st := range s.stages {
 		b := d.bookLocked(st.Node)
-		b.room.take(cells)
+		b.room(s.model).take(cells)
 		d.signalLocked(st.Node, b, now)
 	}
 }

@@ -105,6 +105,22 @@ func (w *Worker) Wait() error {
 	return w.err
 }
 
+// Kill ends the worker as a power cut would.
+func (w *Worker) Kill() {
+	_ = w.cmd.Process.Kill()
+	<-w.done
+}
+
+// Gone says that the worker has ended.
+func (w *Worker) Gone() bool {
+	select {
+	case <-w.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // PID is the worker's process.
 func (w *Worker) PID() int { return w.cmd.Process.Pid }
 

@@ -20,6 +20,7 @@ import (
 	"hecate/internal/event"
 	"hecate/internal/gateway"
 	"hecate/internal/gateway/answer"
+	"hecate/internal/trace"
 	"hecate/internal/weights"
 	"hecate/pool"
 	"hecate/swarm"
@@ -33,6 +34,7 @@ type hostConfig struct {
 	allowHosts []string
 	requireKey bool // also on loopback
 	tls        tlsFlags
+	trace      traceFlags
 	members    membersConfig
 	allowChaos bool
 	rescueTime time.Duration // 0: the default
@@ -65,6 +67,7 @@ type host struct {
 	events  *event.Stream
 	gateway *gateway.Gateway
 	api     net.Listener
+	trace   *trace.Exporter // nil: traces go nowhere
 }
 
 // openHost takes the ports and starts what others connect to. close frees it.
@@ -171,7 +174,7 @@ func (h *host) nodeAt(addr string) string {
 	return ""
 }
 
-func (h *host) openGateway(context.Context) error {
+func (h *host) openGateway(ctx context.Context) error {
 	cfg := gateway.Config{
 		Name: h.cfg.name, Version: version(), AllowHosts: h.cfg.allowHosts, AllowChaos: h.cfg.allowChaos, RequireKey: h.wantsKey(), Memory: h.cfg.memory,
 		Limits: answer.Limits{RescueTime: h.cfg.rescueTime, ShadeFrom: h.cfg.shadeFrom},
@@ -181,6 +184,9 @@ func (h *host) openGateway(context.Context) error {
 	}
 	if h.links != nil {
 		cfg.Links = h.links
+	}
+	if err := h.openTrace(ctx, &cfg); err != nil {
+		return err
 	}
 	h.gateway = gateway.New(cfg)
 	h.plane.UseEngines(h.gateway.Engines())
@@ -244,6 +250,7 @@ func (h *host) token(ctx context.Context, o enrol.TokenOptions) (string, error) 
 
 // close ends what open started, in reverse order.
 func (h *host) close() {
+	h.closeTrace()
 	if h.pool != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 		_ = h.pool.Close(ctx)

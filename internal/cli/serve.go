@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -36,6 +37,7 @@ type serveCmd struct {
 	Verbose    bool          `help:"Show the log." short:"v"`
 
 	tlsFlags
+	traceFlags
 	natsFlags
 }
 
@@ -121,8 +123,8 @@ func (s *serveCmd) config() (hostConfig, error) {
 	if s.NoModel && s.Model != "" {
 		return cfg, usage("either --model or --no-model, not both")
 	}
-	cfg.tls = s.tlsFlags
-	if err := cfg.tls.check(); err != nil {
+	cfg.tls, cfg.trace = s.tlsFlags, s.traceFlags
+	if err := errors.Join(cfg.tls.check(), cfg.trace.check()); err != nil {
 		return cfg, err
 	}
 	host, _, err := net.SplitHostPort(s.Listen)

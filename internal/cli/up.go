@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -31,6 +32,7 @@ type upCmd struct {
 	JSON       bool          `help:"Print events as JSON lines."`
 	Verbose    bool          `help:"Show the log of gateway and nodes." short:"v"`
 	tlsFlags
+	traceFlags
 	Boundary  bytesFlag `help:"What boundary states of all answers may take; benchmarks take them away with 1." name:"boundary-memory" hidden:"" placeholder:"SIZE"`
 	ShadeFrom int       `help:"Tokens of context from which shadows of stages are kept; below 0: never. Benchmarks compare." name:"shadow-from" default:"0" hidden:""`
 }
@@ -56,7 +58,7 @@ func (u *upCmd) Run(ctx context.Context, c console) error {
 	if u.Copies < 1 || u.Copies > u.Nodes {
 		return usage("--copies is %d, want 1 to the number of nodes, %d", u.Copies, u.Nodes)
 	}
-	if err := u.tlsFlags.check(); err != nil {
+	if err := errors.Join(u.tlsFlags.check(), u.traceFlags.check()); err != nil {
 		return err
 	}
 	dir := dataDir(u.Data)
@@ -115,7 +117,7 @@ func (u *upCmd) budget(rec *control.ModelRecord) error {
 func (u *upCmd) start(ctx context.Context, dir dataDir, rec *control.ModelRecord, say *announcer, log *slog.Logger, out *lineWriter) error {
 	h, err := openHost(ctx, hostConfig{
 		dir: dir, name: "gateway", listen: u.Listen, allowHosts: u.AllowHost, allowChaos: u.AllowChaos, rescueTime: u.RescueTime,
-		planner: u.planner(), firstNodes: u.Nodes, tls: u.tlsFlags, memory: int64(u.Boundary), shadeFrom: u.ShadeFrom, log: log,
+		planner: u.planner(), firstNodes: u.Nodes, tls: u.tlsFlags, trace: u.traceFlags, memory: int64(u.Boundary), shadeFrom: u.ShadeFrom, log: log,
 	})
 	if err != nil {
 		return err

@@ -52,7 +52,8 @@ type Config struct {
 	// Administrator says that a token is the operator's; nil: nobody administers over HTTP.
 	Administrator func(token string) bool
 	Log           *slog.Logger
-	Tracer        answer.Tracer // told what answers spend their time on; nil: nobody is
+	Tracer        answer.Tracer                   // told what answers spend their time on; nil: nobody is
+	Around        func(http.Handler) http.Handler // sees every request that the guard lets pass; nil: nobody does
 }
 
 // Gateway serves the API. New, then Run until its context ends; Handler may be
@@ -129,7 +130,11 @@ func New(cfg Config) *Gateway {
 	if cfg.RequireKey {
 		g.keys = keys.NewRing(cfg.Store, cfg.Log)
 	}
-	g.mux = &guard{hosts: lower(cfg.AllowHosts), next: g.admitted(g.foreign(g.routes()))}
+	inner := g.admitted(g.foreign(g.routes()))
+	if cfg.Around != nil {
+		inner = cfg.Around(inner)
+	}
+	g.mux = &guard{hosts: lower(cfg.AllowHosts), next: inner}
 	return g
 }
 

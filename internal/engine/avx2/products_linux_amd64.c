@@ -5,11 +5,14 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "parts.h"
 
 extern const char *ggml_op_name(int op);
 extern bool ggml_backend_buffer_is_host(void *buffer);
+extern void *ggml_backend_buffer_get_base(void *buffer);
+extern size_t ggml_backend_buffer_get_size(void *buffer);
 extern void ggml_barrier(void *pool);
 bool __real_ggml_cpu_extra_compute_forward(struct params *p, struct tensor *op);
 bool __real_ggml_cpu_extra_work_size(int threads, const struct tensor *op, size_t *size);
@@ -264,6 +267,16 @@ static void find_product(void) {
 	atomic_store(&product, op);
 }
 
+// large_pages asks for pages of 2 MiB within a buffer that has not been written
+// yet: weights are read from beginning to end for each token, which hardware
+// does not do ahead across the ends of pages. A wish, no more.
+static void large_pages(void *buffer) {
+	const uintptr_t size = 2 << 20, begin = (uintptr_t)ggml_backend_buffer_get_base(buffer);
+	const uintptr_t from = (begin + size - 1) / size * size, to = (begin + ggml_backend_buffer_get_size(buffer)) / size * size;
+	if (to > from)
+		(void)madvise((void *)from, to - from, MADV_HUGEPAGE);
+}
+
 int hecate_products_take(struct tensor *t) {
 	if (!same_layout())
 		return 0;
@@ -272,6 +285,7 @@ int hecate_products_take(struct tensor *t) {
 	const bool shape = t->ne[1] >= lanes && t->ne[2] == 1 && t->ne[3] == 1 && (int64_t)t->nb[1] == t->ne[0] / in_block * block_bytes(t->type);
 	if (!kind || !shape || t->extra != NULL || t->view_src != NULL || t->buffer == NULL || !ggml_backend_buffer_is_host(t->buffer))
 		return 0;
+	large_pages(t->buffer);
 	t->extra = &marker;
 	return 1;
 }

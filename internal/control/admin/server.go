@@ -291,7 +291,7 @@ func (s *Server) putEngine(r *http.Request) (any, error) {
 	default:
 		var err error
 		if view, err = e.Probe(r.Context(), in.Record); err != nil {
-			return nil, fmt.Errorf("%w: engine %q: %w", errBadRequest, in.Record.ID, err)
+			return nil, fmt.Errorf("%w: engine %q: %w; --unseen registers it nevertheless", errBadRequest, in.Record.ID, err)
 		}
 	}
 	return view, control.PutEngine(r.Context(), s.gateway.Store(), &in.Record)

@@ -286,6 +286,13 @@ func clientToolTurns(t *testing.T, c openai.Client) {
 }
 
 func clientEmbeddings(t *testing.T, c openai.Client) {
+	m, err := c.Models.Get(context.Background(), caller)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if raw := m.JSON.ExtraFields["hecate"].Raw(); !strings.Contains(raw, `"tools":true`) || !strings.Contains(raw, `"embeddings":"mean"`) {
+		t.Errorf("the model says of itself %s", raw)
+	}
 	texts := []string{"a fox", "a lantern in the fog", "a fox"}
 	embed := func(p openai.EmbeddingNewParams) *openai.CreateEmbeddingResponse {
 		t.Helper()

@@ -46,6 +46,7 @@ func (g *Gateway) embeddings(w http.ResponseWriter, r *http.Request) error {
 	if err := e.compute(r.Context()); err != nil {
 		return err
 	}
+	w.Header().Set("X-Hecate-Route", e.facts[0].route)
 	return writeJSON(w, e.word(req))
 }
 

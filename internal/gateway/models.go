@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 
+	"hecate/internal/gateway/calls"
 	"hecate/internal/gateway/openai"
 )
 
@@ -41,10 +42,16 @@ func (g *Gateway) oneModel(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (g *Gateway) describe(m *Model) openai.Model {
-	missing := g.missing(m)
+	missing, made := g.missing(m), ""
+	if p := m.Text.Pooling(); p.Declared {
+		made = p.Kind
+	}
 	return openai.Model{
 		ID: m.Record.ID, Object: "model", Created: m.Record.Created.Unix(), OwnedBy: "hecate",
-		Hecate: &openai.ModelDetail{Ready: missing == "", Demo: m.Record.Demo, ContextLength: m.Context(), Missing: missing, FallbackFor: m.Record.Spec.FallbackFor},
+		Hecate: &openai.ModelDetail{
+			Ready: missing == "", Demo: m.Record.Demo, ContextLength: m.Context(), Missing: missing, FallbackFor: m.Record.Spec.FallbackFor,
+			Tools: m.Text.Calls().Kind != calls.None, Embeddings: made,
+		},
 	}
 }
 

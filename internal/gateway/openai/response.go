@@ -159,6 +159,8 @@ type ModelDetail struct {
 	Demo          bool   `json:"demo,omitempty"`           // a toy: for showing, not for use
 	ContextLength int    `json:"context_length,omitempty"` // tokens, prompt and answer together; unknown of engines' models
 	Missing       string `json:"missing,omitempty"`
+	Tools         bool   `json:"tools,omitempty"`        // its template knows tools
+	Embeddings    string `json:"embeddings,omitempty"`   // how it pools, where it was made for embeddings
 	FallbackFor   string `json:"fallback_for,omitempty"` // stands in, labelled, for that model
 	// Engines serve it, whole, instead of our own nodes or beside them.
 	Engines []string `json:"engines,omitempty"`

@@ -56,7 +56,7 @@ const listBytes = 64 << 10
 // worker starts one on a folder.
 func worker(t *testing.T, s *harness.Swarm, name, dir string, args ...string) *harness.Worker {
 	t.Helper()
-	return harness.JoinVia(t, nil, append([]string{"--name", name, "--data", dir, "--listen", "127.0.0.1:0", "--join", s.Token(), "--memory", "64MiB"}, args...)...)
+	return harness.JoinVia(t, nil, append([]string{"--name", name, "--data", dir, "--listen", "127.0.0.1:0", "--join", s.Token(), "--memory", "64MiB", "--score", "1"}, args...)...)
 }
 
 func awaitHolding(s *harness.Swarm, nodes ...string) {

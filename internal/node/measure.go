@@ -1,9 +1,9 @@
 package node
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"math"
 	"net"
 	"os"
@@ -80,18 +80,13 @@ func stepped(v, least float64) float64 {
 
 // benchmark runs rows through the demo model for a moment: rows per second.
 func benchmark(ctx context.Context, dir string, threads int) (float64, error) {
-	path := filepath.Join(dir, "measure.gguf")
-	if err := os.WriteFile(path, demomodel.GGUF(), 0o600); err != nil {
-		return 0, fmt.Errorf("write the model to measure with: %w", err)
-	}
-	defer os.Remove(path)
 	e, err := engine.New(engine.Options{Threads: threads, MemoryBudget: WorkMemory, ScratchDir: dir})
 	if err != nil {
 		return 0, err
 	}
 	defer e.Close()
 	all := engine.Range{First: 0, Last: demomodel.Layers - 1}
-	if err := e.LoadLayers(ctx, engine.LoadRequest{Model: demomodel.Name, Path: path, Layers: all, Cells: 2 * measureRows}, nil); err != nil {
+	if err := e.LoadLayers(ctx, engine.LoadRequest{Model: demomodel.Name, Path: demomodel.Name, Weights: resident{bytes.NewReader(demomodel.GGUF())}, Layers: all, Cells: 2 * measureRows}, nil); err != nil {
 		return 0, err
 	}
 	s, err := e.Open(ctx, engine.SessionOptions{Model: demomodel.Name, Layers: all, Cells: measureRows})
@@ -101,6 +96,11 @@ func benchmark(ctx context.Context, dir string, threads int) (float64, error) {
 	defer s.Close()
 	return rate(ctx, s)
 }
+
+// resident are weights that need no file.
+type resident struct{ *bytes.Reader }
+
+func (resident) Close() error { return nil }
 
 // measureRows are computed in one step: as in a prompt.
 const measureRows = 64

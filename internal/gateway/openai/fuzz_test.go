@@ -14,6 +14,8 @@ func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
 		chat(``), chat(`"stop":["a",""],"n":8,"logit_bias":{"1":2}`), chat(`"logprobs":true,"top_logprobs":20`),
 		messages(`[{"role":"user","content":[{"type":"text","text":"\ud83d\ude00"}]},{"role":"assistant"}]`),
+		chat(`"response_format":{"type":"json_schema","json_schema":{"name":"n","schema":{"type":"object","properties":{"a":{"$ref":"#"},"b":{"enum":[1]}},"required":["b"]}}}`),
+		chat(`"tools":[{"type":"function","function":{"name":"f","parameters":{}}}],"tool_choice":{"type":"function","function":{"name":"f"}}`),
 		completion(`"logprobs":5,"echo":true`), `{"model":"m","prompt":[[1,2]]}`, `{"model":"m","prompt":["a","b"]}`,
 		`{"model":"m","Common":{"n":99},"messages":[{"role":"user","content":"x"}]}`, `[]`, `null`, `{"stop":`, "{\"model\":\"\xff\"}",
 	} {
@@ -28,6 +30,12 @@ func FuzzDecode(f *testing.F) {
 				if m.Role == "" {
 					t.Error("a message without a role was taken")
 				}
+			}
+			if _, err := r.ResponseFormat.Shape(); err != nil {
+				checkRefusal(t, err)
+			}
+			if tools := r.CallableTools(); len(tools) > MaxTools || r.MustCall() && len(tools) == 0 {
+				t.Errorf("taken: %d tools, a call is wanted: %v", len(tools), r.MustCall())
 			}
 			checkParams(t, r.Choices(), func(i int) (float64, *Error) { p, err := r.Params(i); return p.Temperature, err })
 		}

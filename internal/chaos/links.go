@@ -83,6 +83,8 @@ type bend struct {
 	cut     chan struct{} // closed when the partition ends; nil: there is none
 }
 
+func (b *bend) bent() bool { return b.refuses || b.cut != nil || b.fault != faultproxy.Fault{} }
+
 // NewLinks makes links. nodeAt names the node that listens at an address, "" when
 // nobody knows. Close ends them.
 func NewLinks(nodeAt func(addr string) string) *Links {
@@ -189,6 +191,14 @@ func (l *Links) Tell(ctx context.Context, node, command string) error {
 		return err
 	}
 	return l.Do(ctx, node, c)
+}
+
+// Bent says that the link of a node was told to fail and is not healed.
+func (l *Links) Bent(node string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := l.nodes[node]
+	return b != nil && b.bent()
 }
 
 // Close ends all proxies and the connections through them.

@@ -104,6 +104,9 @@ func TestALinkFailsAloneAndHeals(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.tell("a", "drop")
+	if !w.Bent("a") || w.Bent("b") {
+		t.Error("it is a's link that was told to fail")
+	}
 	if !mute(ca) {
 		t.Error("a answers though its link drops")
 	}
@@ -114,6 +117,9 @@ func TestALinkFailsAloneAndHeals(t *testing.T) {
 	_ = ca.SetDeadline(time.Now().Add(time.Minute))
 	if _, err := io.ReadFull(ca, make([]byte, 1)); err != nil {
 		t.Errorf("a after healing: %v", err)
+	}
+	if w.Bent("a") {
+		t.Error("a's link was healed")
 	}
 	w.tell("a", "reset")
 	if err := echo(ca); err == nil {

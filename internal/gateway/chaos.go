@@ -112,6 +112,8 @@ func readOrder(w http.ResponseWriter, r *http.Request, o any) error {
 type Links interface {
 	// Tell does a command, such as `delay 200ms`, to the link of a node.
 	Tell(ctx context.Context, node, command string) error
+	// Bent says that a node's link was told to fail and is not healed.
+	Bent(node string) bool
 }
 
 // LinkOrder is the body of POST /v1/swarm/chaos/link.

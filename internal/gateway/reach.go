@@ -97,7 +97,10 @@ func (g *Gateway) lookAround(ctx context.Context) {
 	if g.cfg.Reverse == nil {
 		return
 	}
-	ready := func(id string) bool { return g.cfg.Pool.Ready(id).Ready }
+	ready := func(id string) bool {
+		// A link that was told to fail is not to be got around.
+		return g.cfg.Pool.Ready(id).Ready || g.cfg.Links != nil && g.cfg.Links.Bent(id)
+	}
 	now := time.Now()
 	for _, m := range g.reach.lost(now, g.cfg.Membership.View(), ready) {
 		g.log.Warn("a node cannot be reached; it is asked to connect", "node", m.ID, "at", m.Record.Profile.Endpoints)

@@ -1,12 +1,15 @@
 package node
 
 import (
+	"context"
 	"net"
 	"sync"
 	"time"
+
+	"hecate/pool"
 )
 
-// Hole is a listener whose connections can be made to swallow all packets, as
+// Hole is a listener whose connections, and those made through it, swallow all packets on command, as
 // if the cable were pulled: nothing arrives, nothing leaves, nobody is told.
 type Hole struct {
 	net.Listener
@@ -34,6 +37,21 @@ func (h *Hole) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	return &holeConn{Conn: c, hole: h}, nil
+}
+
+// through lets connections that the node makes itself fall into the hole too. A
+// nil Hole swallows nothing.
+func (h *Hole) through(dial pool.DialFunc) pool.DialFunc {
+	if h == nil {
+		return dial
+	}
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return &holeConn{Conn: c, hole: h}, nil
+	}
 }
 
 // holeConn lost a packet once and is then dead for good: the stream has a gap.

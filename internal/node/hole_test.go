@@ -40,6 +40,31 @@ func TestAHoleSwallows(t *testing.T) {
 	if n, err := client.Read(make([]byte, 8)); err == nil {
 		t.Errorf("%d bytes came through a stream with a gap", n)
 	}
+	// What the node dials itself falls into it too.
+	h.Swallow(time.Hour)
+	outer, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer outer.Close()
+	own, err := h.through((&net.Dialer{}).DialContext)(t.Context(), "tcp", outer.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Close()
+	far, err := outer.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer far.Close()
+	if _, err := own.Write([]byte("lost")); err != nil {
+		t.Errorf("the node noticed: %v", err)
+	}
+	_ = far.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
+	if n, err := far.Read(make([]byte, 8)); err == nil {
+		t.Errorf("%d bytes of the node's own connection came through", n)
+	}
+	h.Swallow(0)
 	client, server = pair()
 	defer client.Close()
 	defer server.Close()

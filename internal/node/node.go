@@ -174,6 +174,9 @@ func (n *Node) openData() (err error) {
 		TLS: creds.Server(nil, identity.RoleGateway), Identify: identity.PeerName,
 	}, n.server.Handle)
 	n.reverse = &reverser{server: n.pool, credentials: creds, log: n.log}
+	if n.server.chaos != nil {
+		n.reverse.wires = n.server.chaos.hole
+	}
 	return err
 }
 

@@ -22,6 +22,7 @@ type reverser struct {
 	server      *pool.Server
 	credentials *identity.Credentials
 	log         *slog.Logger
+	wires       *Hole // that the connections fall into on command; nil: none
 	mu          struct {
 		sync.Mutex
 		ctx   context.Context // nil: not running
@@ -85,7 +86,7 @@ func (r *reverser) beginLocked(in control.DialRequest) {
 	r.wg.Go(func() {
 		defer stop()
 		err := r.server.DialReverse(ctx, pool.ReverseConfig{
-			Addr: in.Addresses[0], Gateway: in.Gateway, TLS: r.credentials.Client(identity.RoleGateway, in.Gateway), Dial: firstOf(in.Addresses),
+			Addr: in.Addresses[0], Gateway: in.Gateway, TLS: r.credentials.Client(identity.RoleGateway, in.Gateway), Dial: r.wires.through(firstOf(in.Addresses)),
 		})
 		if err != nil {
 			r.log.Error("connecting to a gateway", "gateway", in.Gateway, "because", err)

@@ -28,7 +28,8 @@ func (b *bereaved) hear(e pool.Event) {
 	case pool.EventWriterUp:
 		b.up(e)
 	case pool.EventWriterLost, pool.EventWriterRemoved:
-		if b.down(e) && e.Kind == pool.EventWriterLost && unasked(e.Reason) {
+		// One that drains is ended by the node's death like any other.
+		if b.down(e) && unasked(e.Reason) {
 			b.tell(e.Group)
 		}
 	}

@@ -22,6 +22,7 @@ func TestTheLastConnectionOfANode(t *testing.T) {
 		"both, one node of two":     {[]pool.Event{up("a", 1), up("a", 2), up("b", 3), lost("a", 1, "idle_close"), lost("a", 2, "idle_close")}, []string{"a"}},
 		"we closed it":              {[]pool.Event{up("a", 1), lost("a", 1, "shutdown")}, nil},
 		"it was drained":            {[]pool.Event{up("a", 1), {Kind: pool.EventWriterRemoved, Group: "a", Writer: 1, Reason: "retired: x"}}, nil},
+		"it died while it drained":  {[]pool.Event{up("a", 1), up("a", 2), lost("a", 2, "reset"), {Kind: pool.EventWriterRemoved, Group: "a", Writer: 1, Reason: "idle_close: x"}}, []string{"a"}},
 		"ended before it was known": {[]pool.Event{lost("a", 1, "reset"), up("a", 1), up("a", 2), lost("a", 2, "reset")}, []string{"a"}},
 		"twice":                     {[]pool.Event{up("a", 1), lost("a", 1, "reset"), up("a", 2), lost("a", 2, "silent")}, []string{"a", "a"}},
 	} {

@@ -62,8 +62,9 @@ func step(path, name string) string {
 	return path + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 }
 
-// resolve finds what a reference within the schema points to.
-func resolve(root json.RawMessage, ref string) (json.RawMessage, error) {
+// resolve finds what a reference within the schema points to. What is read on
+// the way is remembered in seen, by where it begins: there may be many references.
+func resolve(root json.RawMessage, ref string, seen map[*byte]*object) (json.RawMessage, error) {
 	rest, ok := strings.CutPrefix(ref, "#")
 	if !ok || rest != "" && rest[0] != '/' {
 		return nil, fmt.Errorf("%q does not point into this schema; only references like #/$defs/name do", ref)
@@ -71,7 +72,7 @@ func resolve(root json.RawMessage, ref string) (json.RawMessage, error) {
 	at := root
 	for _, part := range strings.Split(rest, "/")[1:] {
 		part = strings.NewReplacer("~1", "/", "~0", "~").Replace(part)
-		next, err := member(at, part)
+		next, err := member(at, part, seen)
 		if err != nil {
 			return nil, fmt.Errorf("%q points to nothing", ref)
 		}
@@ -80,8 +81,14 @@ func resolve(root json.RawMessage, ref string) (json.RawMessage, error) {
 	return at, nil
 }
 
-func member(at json.RawMessage, part string) (json.RawMessage, error) {
-	if o, err := readObject(at); err == nil {
+func member(at json.RawMessage, part string, seen map[*byte]*object) (json.RawMessage, error) {
+	o := seen[&at[0]]
+	if o == nil {
+		if read, err := readObject(at); err == nil {
+			o, seen[&at[0]] = read, read
+		}
+	}
+	if o != nil {
 		if v, ok := o.values[part]; ok {
 			return v, nil
 		}

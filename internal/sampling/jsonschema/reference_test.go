@@ -47,7 +47,7 @@ func check(root, schema, v any) error {
 		if err != nil {
 			return err
 		}
-		target, err := resolve(raw, ref)
+		target, err := resolve(raw, ref, map[*byte]*object{})
 		if err != nil {
 			return err
 		}

@@ -72,7 +72,7 @@ func (b *Builder) Schema(raw json.RawMessage) (grammar.Expr, error) {
 	if !json.Valid(raw) {
 		return grammar.Expr{}, fault("#", "is not valid JSON")
 	}
-	r := &reader{b: b, root: raw, known: map[string]string{}}
+	r := &reader{b: b, root: raw, known: map[string]string{}, seen: map[*byte]*object{}}
 	e, err := r.schema("#", raw, 0)
 	if err != nil {
 		return grammar.Expr{}, err
@@ -85,6 +85,7 @@ type reader struct {
 	b     *Builder
 	root  json.RawMessage
 	known map[string]string // reference -> rule
+	seen  map[*byte]*object // what references led through
 }
 
 // rule adds a rule of a new name.
@@ -123,6 +124,8 @@ var hints = map[string]string{
 
 func (r *reader) schema(path string, raw json.RawMessage, depth int) (grammar.Expr, error) {
 	switch raw = bytes.TrimSpace(raw); {
+	case r.b.count > grammar.MaxRules:
+		return grammar.Expr{}, fault(path, "the schema has more than %d parts", grammar.MaxRules)
 	case depth > MaxNest:
 		return grammar.Expr{}, fault(path, "schemas are nested more than %d deep", MaxNest)
 	case string(raw) == "true":
@@ -185,7 +188,7 @@ func (r *reader) reference(path string, raw json.RawMessage, _ int) (grammar.Exp
 	if name, ok := r.known[ref]; ok {
 		return grammar.Call(name), nil
 	}
-	target, err := resolve(r.root, ref)
+	target, err := resolve(r.root, ref, r.seen)
 	if err != nil {
 		return grammar.Expr{}, fault(path, "%s", err)
 	}

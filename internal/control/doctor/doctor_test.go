@@ -137,8 +137,9 @@ func TestNodesThatCannotBeReached(t *testing.T) {
 	}
 	all := doctor.Reach(t.Context(), g.Credentials(), []*control.NodeRecord{
 		record("gone", "127.0.0.1:1", false), record("behind", "", true), record("impostor", g.JoinAddresses()[0], false),
-	})
-	for text, want := range map[string]doctor.Status{"gone at": doctor.Fail, "behind connects": doctor.OK, "impostor at": doctor.Fail} {
+		record("detour", "127.0.0.1:1", false),
+	}, func(node string) bool { return node == "detour" })
+	for text, want := range map[string]doctor.Status{"gone at": doctor.Fail, "behind connects": doctor.OK, "detour at": doctor.Warn, "impostor at": doctor.Fail} {
 		if f := find(t, all, "node", text); f.Status != want {
 			t.Error(f)
 		}

@@ -113,5 +113,8 @@ func (g *Gateway) Reach(ctx context.Context) ([]doctor.Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	return doctor.Reach(ctx, g.credentials, nodes), nil
+	return doctor.Reach(ctx, g.credentials, nodes, func(node string) bool {
+		m := g.membership.View().Member(node)
+		return m != nil && m.Status == control.StatusAlive
+	}), nil
 }

@@ -63,14 +63,14 @@ func newLoader(node string, e engine.Engine, src Source, changed func(), log *sl
 	return l
 }
 
-// follow takes a newer plan. One that wants something else of this node interrupts a
-// fetch: what has to be loaded or unloaded first does not wait for it, and it goes on
-// where it was.
+// follow takes a newer plan. One that takes something away from this node
+// interrupts a fetch: unloading does not wait for it, and it goes on where it was,
+// if it is wanted still.
 func (l *loader) follow(doc *control.PlanDocument) {
 	l.mu.Lock()
 	old := l.mu.plan
 	l.mu.plan = doc
-	if l.mu.stop != nil && (!maps.Equal(doc.Models, old.Models) || !slices.Equal(doc.Wanted(l.node), old.Wanted(l.node))) {
+	if l.mu.stop != nil && takesAway(old, doc, l.node) {
 		l.mu.stop()
 	}
 	l.mu.Unlock()
@@ -78,6 +78,14 @@ func (l *loader) follow(doc *control.PlanDocument) {
 	case l.wake <- struct{}{}:
 	default:
 	}
+}
+
+// takesAway says that a node was wanted to hold what it is not any more.
+func takesAway(old, doc *control.PlanDocument, node string) bool {
+	want := doc.Wanted(node)
+	return slices.ContainsFunc(old.Wanted(node), func(f swarm.Fragment) bool {
+		return doc.Models[f.Model] != old.Models[f.Model] || len(without(f.Layers, rangesOf(want, f.Model))) > 0
+	})
 }
 
 func (l *loader) plan() *control.PlanDocument {

@@ -202,6 +202,11 @@ func TestANewPlanInterruptsAFetch(t *testing.T) {
 	same := planOf(placed(0, 3))
 	same.Generation++
 	l.follow(same)
+	more := planOf(placed(0, 5))
+	more.Models = map[string]string{"another": "x"}
+	if takesAway(same, more, "me") {
+		t.Error("a plan that adds something interrupts")
+	}
 	other := planOf(placed(0, 0))
 	other.Generation += 2
 	l.follow(other)

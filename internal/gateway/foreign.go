@@ -89,9 +89,16 @@ func (g *Gateway) engineHandler(c *engines.Call) handler {
 	}
 }
 
-// cheaper says that an engine is to be asked before our own nodes.
+// exploring is how many requests there are for each one that finds out about an
+// engine of unknown speed beside nodes of known speed: the share that swarm's own
+// policy explores with.
+const exploring = 20
+
+// cheaper says that an engine is to be asked before our own nodes. Whoever's speed
+// is unknown must be asked to become known: our own nodes at once, engines now and
+// then.
 func (g *Gateway) cheaper(c *engines.Call) bool {
-	theirs, can := g.engines.Price(c)
+	theirs, measured, can := g.engines.Price(c)
 	if !can {
 		return false
 	}
@@ -106,13 +113,28 @@ func (g *Gateway) cheaper(c *engines.Call) bool {
 	if err != nil {
 		return true
 	}
-	ours := swarm.Infinite
-	for _, candidate := range e.Candidates {
-		if candidate.Usable {
-			ours = min(ours, candidate.Cost)
-		}
+	ours, known := cheapest(e.Candidates)
+	switch {
+	case ours == swarm.Infinite:
+		return true
+	case !known:
+		return false
+	case !measured:
+		return g.explored.Add(1)%exploring == 1
 	}
 	return theirs < ours
+}
+
+// cheapest is the price of the copy that would be used, and whether every node of
+// it was measured.
+func cheapest(candidates []swarm.Candidate) (cost swarm.Cost, measured bool) {
+	cost = swarm.Infinite
+	for _, c := range candidates {
+		if c.Usable && c.Cost < cost {
+			cost, measured = c.Cost, c.Terms[swarm.TermUnmeasured] == 0
+		}
+	}
+	return cost, measured
 }
 
 // ofModels says that a path is one at which models are asked, here or elsewhere:

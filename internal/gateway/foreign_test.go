@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+
+	"hecate/swarm"
 )
 
 // Only plain paths at which models are asked may lead to an engine.
@@ -37,4 +39,23 @@ func FuzzPathsOfModels(f *testing.F) {
 			t.Errorf("%q may reach an engine", path)
 		}
 	})
+}
+
+func TestTheCheapestCopyAndWhetherItIsKnown(t *testing.T) {
+	unknown := swarm.Terms{}
+	unknown[swarm.TermUnmeasured] = 5
+	for name, c := range map[string]struct {
+		candidates []swarm.Candidate
+		cost       swarm.Cost
+		known      bool
+	}{
+		"none":       {nil, swarm.Infinite, false},
+		"unusable":   {[]swarm.Candidate{{Cost: 1}}, swarm.Infinite, false},
+		"unmeasured": {[]swarm.Candidate{{Cost: 9, Usable: true, Terms: unknown}}, 9, false},
+		"cheapest":   {[]swarm.Candidate{{Cost: 9, Usable: true, Terms: unknown}, {Cost: 7, Usable: true}, {Cost: 1}}, 7, true},
+	} {
+		if cost, known := cheapest(c.candidates); cost != c.cost || known != c.known {
+			t.Errorf("%s: %v, %v", name, cost, known)
+		}
+	}
 }

@@ -70,6 +70,7 @@ type Gateway struct {
 	metrics    *metrics.Metrics
 	keys       *keys.Ring // nil: none are asked for
 	engines    *engines.Engines
+	explored   atomic.Int64 // requests that an engine of unknown speed might have had
 	allowances allowances
 	mux        http.Handler
 	settling   sync.WaitGroup // generations whose clients have all they asked for

@@ -278,12 +278,17 @@ func (q *queue) before(a, b *waiter) int {
 	return cmp.Or(cmp.Compare(q.running[a.call.Key], q.running[b.call.Key]), cmp.Compare(q.served[a.call.Key], q.served[b.call.Key]))
 }
 
-// Price is what the cheapest engine would cost now; false when none can be used.
-func (r *Engines) Price(c *Call) (swarm.Cost, bool) {
+// Price is what the cheapest engine would cost now, and whether its speed was
+// measured; false when none can be used.
+func (r *Engines) Price(c *Call) (cost swarm.Cost, measured, can bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	route, err := r.mu.router.Choose(c.Model, swarm.AdaptiveRequest{
 		PromptTokens: c.PromptTokens, OutputTokens: swarm.ExpectedTokens(c.OutputTokens, swarm.Reading{}), KVTokens: 1,
 	}, swarm.Policy{Assemble: swarm.AssembleNever, Explore: -1})
-	return route.Cost, err == nil
+	if err != nil {
+		return swarm.Infinite, false, false
+	}
+	e := r.mu.by[route.Stages[0].Node]
+	return route.Cost, e.measures.token.Known, true
 }

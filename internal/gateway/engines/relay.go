@@ -132,7 +132,9 @@ func (l *relay) headLocked(from http.Header, engine string) {
 			h.Del(textproto.TrimString(name))
 		}
 	}
-	h["X-Accel-Buffering"] = noBuffering
+	if from == nil || strings.HasPrefix(from.Get("Content-Type"), "text/event-stream") {
+		h["X-Accel-Buffering"] = noBuffering
+	}
 	if engine != "" {
 		h["X-Hecate-Route"] = []string{engine}
 	}

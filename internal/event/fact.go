@@ -81,9 +81,10 @@ type Rescue struct {
 	Model    string  `json:"-"`
 	Node     string  `json:"-"` // that failed
 	How      string  `json:"how"`
-	Position int     `json:"position"` // tokens of prompt and answer so far
-	GapMS    float64 `json:"gap_ms"`   // the pause that its reader saw
-	Because  string  `json:"because"`  // what was noticed
+	Position int     `json:"position"`           // tokens of prompt and answer so far
+	GapMS    float64 `json:"gap_ms"`             // the pause that its reader saw
+	Replayed int     `json:"replayed,omitempty"` // positions that had to be computed again
+	Because  string  `json:"because"`            // what was noticed
 }
 
 // Loss: an answer could not go on.
@@ -93,6 +94,14 @@ type Loss struct {
 	Node     string `json:"-"` // that failed last
 	Position int    `json:"position"`
 	Because  string `json:"because"`
+}
+
+// Degradation: a fallback model answers for one that cannot be served.
+type Degradation struct {
+	Job     string `json:"-"`
+	Model   string `json:"-"`  // that was asked for
+	By      string `json:"by"` // that answers
+	Because string `json:"because"`
 }
 
 // Refusal: requests were not admitted. Those of one second are told of at once.
@@ -121,6 +130,7 @@ func (Steered) Kind() Kind      { return NodeSteered }
 func (Plan) Kind() Kind         { return PlanTaken }
 func (Rescue) Kind() Kind       { return Rescued }
 func (Loss) Kind() Kind         { return Lost }
+func (Degradation) Kind() Kind  { return Degraded }
 func (Refusal) Kind() Kind      { return Refused }
 func (f Layers) Kind() Kind     { return either(f.Loaded, LayersLoaded, LayersDropped) }
 func (f Readiness) Kind() Kind  { return either(f.Ready, ModelReady, ModelUnready) }
@@ -133,17 +143,18 @@ func either[T any](which bool, yes, no T) T {
 	return no
 }
 
-func (f Membership) About() Subject { return Subject{Node: f.Node} }
-func (f Steered) About() Subject    { return Subject{Node: f.Node} }
-func (f Layers) About() Subject     { return Subject{Node: f.Node, Model: f.Model} }
-func (f Transfer) About() Subject   { return Subject{Node: f.Node, Model: f.Model} }
-func (f Plan) About() Subject       { return Subject{} }
-func (f Readiness) About() Subject  { return Subject{Model: f.Model} }
-func (f Copy) About() Subject       { return Subject{Model: f.Model} }
-func (f Rescue) About() Subject     { return Subject{Node: f.Node, Model: f.Model, Job: f.Job} }
-func (f Loss) About() Subject       { return Subject{Node: f.Node, Model: f.Model, Job: f.Job} }
-func (f Refusal) About() Subject    { return Subject{Model: f.Model} }
-func (f Pool) About() Subject       { return Subject{Node: f.Node} }
+func (f Membership) About() Subject  { return Subject{Node: f.Node} }
+func (f Steered) About() Subject     { return Subject{Node: f.Node} }
+func (f Layers) About() Subject      { return Subject{Node: f.Node, Model: f.Model} }
+func (f Transfer) About() Subject    { return Subject{Node: f.Node, Model: f.Model} }
+func (f Plan) About() Subject        { return Subject{} }
+func (f Readiness) About() Subject   { return Subject{Model: f.Model} }
+func (f Copy) About() Subject        { return Subject{Model: f.Model} }
+func (f Rescue) About() Subject      { return Subject{Node: f.Node, Model: f.Model, Job: f.Job} }
+func (f Loss) About() Subject        { return Subject{Node: f.Node, Model: f.Model, Job: f.Job} }
+func (f Degradation) About() Subject { return Subject{Model: f.Model, Job: f.Job} }
+func (f Refusal) About() Subject     { return Subject{Model: f.Model} }
+func (f Pool) About() Subject        { return Subject{Node: f.Node} }
 
 func (f Membership) String() string { return f.Words }
 func (f Pool) String() string       { return f.Words }
@@ -192,6 +203,10 @@ func (f Rescue) String() string {
 
 func (f Loss) String() string {
 	return fmt.Sprintf("an answer was lost after %d tokens: %s", f.Position, f.Because)
+}
+
+func (f Degradation) String() string {
+	return fmt.Sprintf("%s answers for %s: %s", f.By, f.Model, f.Because)
 }
 
 func (f Refusal) String() string {

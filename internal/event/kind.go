@@ -21,13 +21,14 @@ const (
 	TransferFinished Kind = "transfer_finished" // they are there
 	TransferFailed   Kind = "transfer_failed"   // it is tried again
 
-	PlanTaken    Kind = "plan_taken"     // this gateway follows a new plan
-	ModelReady   Kind = "model_ready"    // some copy can be asked
-	ModelUnready Kind = "model_unready"  // none can
-	CopyLive     Kind = "copy_live"      // one planned copy is whole
-	CopyBroken   Kind = "copy_broken"    // one is not
-	Rescued      Kind = "answer_rescued" // a failure was survived
-	Lost         Kind = "answer_lost"    // no way to go on
+	PlanTaken    Kind = "plan_taken"      // this gateway follows a new plan
+	ModelReady   Kind = "model_ready"     // some copy can be asked
+	ModelUnready Kind = "model_unready"   // none can
+	CopyLive     Kind = "copy_live"       // one planned copy is whole
+	CopyBroken   Kind = "copy_broken"     // one is not
+	Rescued      Kind = "answer_rescued"  // a failure was survived
+	Lost         Kind = "answer_lost"     // no way to go on
+	Degraded     Kind = "answer_degraded" // a fallback model answers
 	Refused      Kind = "request_refused"
 
 	PoolRoutine Kind = "pool_routine" // connections are made, refreshed, drained
@@ -45,7 +46,7 @@ var levels = map[Kind]slog.Level{
 	TransferStarted: slog.LevelInfo, TransferFinished: slog.LevelInfo, TransferFailed: slog.LevelWarn,
 	PlanTaken: slog.LevelInfo, ModelReady: slog.LevelInfo, ModelUnready: slog.LevelError,
 	CopyLive: slog.LevelInfo, CopyBroken: slog.LevelWarn,
-	Rescued: slog.LevelWarn, Lost: slog.LevelError, Refused: slog.LevelWarn,
+	Rescued: slog.LevelWarn, Lost: slog.LevelError, Degraded: slog.LevelWarn, Refused: slog.LevelWarn,
 	PoolRoutine: slog.LevelDebug, PoolChange: slog.LevelDebug, PoolTrouble: slog.LevelDebug,
 }
 

@@ -227,7 +227,7 @@ func ofAnswer(e answer.Event, model string) event.Fact {
 	}
 	return event.Rescue{
 		Job: e.Job, Model: model, Node: e.Node, How: string(e.Rescue), Position: e.Position,
-		GapMS: float64(e.Gap.Microseconds()) / 1000, Because: because,
+		GapMS: float64(e.Gap.Microseconds()) / 1000, Replayed: e.Replay, Because: because,
 	}
 }
 

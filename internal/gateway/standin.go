@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 
+	"hecate/internal/event"
 	"hecate/internal/gateway/admission"
 	"hecate/internal/gateway/answer"
 	"hecate/internal/gateway/openai"
@@ -69,9 +70,9 @@ func unserved(err error) bool {
 	return errors.Is(err, answer.ErrNoWayOn)
 }
 
-// degraded counts an answer of a stand-in.
+// degraded counts and tells of an answer of a stand-in.
 func (g *Gateway) degraded(w wish, because error) {
-	g.log.Warn("a fallback model answers", "request", w.id, "asked", w.asked, "model", w.model.Record.ID, "because", because)
+	g.events.Publish(event.Degradation{Job: w.id, Model: w.asked, By: w.model.Record.ID, Because: because.Error()})
 	g.counts.mu.Lock()
 	defer g.counts.mu.Unlock()
 	g.counts.degraded++

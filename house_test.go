@@ -36,6 +36,7 @@ var rooms = map[string][]string{
 	"internal/metrics":           {"internal/report", "internal/event", "pool"},
 	"internal/web":               {},
 	"internal/event":             {},
+	"internal/top":               {"internal/report", "swarm"},
 	"internal/trace":             {"internal/gateway/answer"},
 	"internal/report":            {"swarm"},
 	"internal/sim":               {"swarm"},

@@ -44,6 +44,7 @@ type root struct {
 	Serve    serveCmd    `cmd:"" help:"Run a gateway that nodes on other machines join."`
 	Chat     chatCmd     `cmd:"" help:"Talk to a model of the swarm."`
 	Status   statusCmd   `cmd:"" help:"Show the swarm as it is now."`
+	Top      topCmd      `cmd:"" help:"Watch the swarm live in the terminal."`
 	Node     nodeCmd     `cmd:"" help:"Workers: run one, list, pause, resume, drain, remove."`
 	Token    tokenCmd    `cmd:"" help:"Join tokens: create, list, revoke."`
 	Key      keyCmd      `cmd:"" help:"API keys: create, list, revoke."`

@@ -1,0 +1,125 @@
+package top
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"hecate/internal/report"
+)
+
+// Event is what happened, as GET /v1/swarm/events words it.
+type Event struct {
+	Time  time.Time `json:"time"`
+	Level string    `json:"level"`
+	Text  string    `json:"text"`
+}
+
+// Picture is the swarm as it was last heard of.
+type Picture struct {
+	Swarm   report.Swarm
+	Answers report.Answers
+	Pool    report.LivePool
+	Pulse   report.Pulse
+	Nodes   map[string]report.LiveNode
+	Models  map[string]report.Model
+	Flows   []report.Flow
+	History []report.Pulse // a second each, the newest last
+	Events  []Event        // the newest last
+
+	Connected bool
+	Trouble   string // why it is not connected
+}
+
+// What is kept; a screen shows less.
+const (
+	keepSeconds = 300
+	keepEvents  = 200
+)
+
+// NewPicture is one of nothing.
+func NewPicture() *Picture {
+	return &Picture{Nodes: map[string]report.LiveNode{}, Models: map[string]report.Model{}}
+}
+
+// Apply takes one message of the stream.
+func (p *Picture) Apply(name string, data []byte) error {
+	switch name {
+	case "frame":
+		return p.frame(data)
+	case "history":
+		return json.Unmarshal(data, &p.History)
+	case "event":
+		var e Event
+		if err := json.Unmarshal(data, &e); err != nil {
+			return err
+		}
+		if e.Level != "debug" { // routine
+			p.Events = lastOf(append(p.Events, e), keepEvents)
+		}
+	}
+	return nil // "missed", and what later gateways may say
+}
+
+func (p *Picture) frame(data []byte) error {
+	var f report.Frame
+	if err := json.Unmarshal(data, &f); err != nil {
+		return err
+	}
+	if f.Full {
+		p.Nodes, p.Models = map[string]report.LiveNode{}, map[string]report.Model{}
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Parts)) {
+		if err := p.part(name, f.Parts[name]); err != nil {
+			return fmt.Errorf("part %s of the picture: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func (p *Picture) part(name string, body json.RawMessage) error {
+	kind, id, _ := strings.Cut(name, "/")
+	gone := string(body) == "null"
+	switch kind {
+	case "node":
+		if gone {
+			delete(p.Nodes, id)
+			return nil
+		}
+		var n report.LiveNode
+		err := json.Unmarshal(body, &n)
+		p.Nodes[id] = n
+		return err
+	case "model":
+		if gone {
+			delete(p.Models, id)
+			return nil
+		}
+		var m report.Model
+		err := json.Unmarshal(body, &m)
+		p.Models[id] = m
+		return err
+	case "pulse":
+		p.Pulse = report.Pulse{}
+		if err := json.Unmarshal(body, &p.Pulse); err != nil {
+			return err
+		}
+		return nil
+	}
+	whole := map[string]any{"swarm": &p.Swarm, "answers": &p.Answers, "pool": &p.Pool, "flows": &p.Flows}
+	if into := whole[kind]; into != nil {
+		return json.Unmarshal(body, into)
+	}
+	return nil
+}
+
+// Tick is called once a second: the pulse becomes history.
+func (p *Picture) Tick() { p.History = lastOf(append(p.History, p.Pulse), keepSeconds) }
+
+// NodeNames in the order in which they are shown.
+func (p *Picture) NodeNames() []string { return slices.Sorted(maps.Keys(p.Nodes)) }
+
+func lastOf[T any](list []T, n int) []T { return list[max(0, len(list)-n):] }

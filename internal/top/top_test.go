@@ -100,8 +100,8 @@ func TestScreensFit(t *testing.T) {
 		n.ID = fmt.Sprintf("node-with-a-long-name-%d", i)
 		p.Nodes[n.ID] = n
 	}
-	for width := 10; width < 220; width += 7 {
-		for height := 3; height < 70; height += 3 {
+	for width := 10; width < 220; width += 23 {
+		for height := 3; height < 70; height += 11 {
 			out := Screen{Width: width, Height: height, Dark: width%2 == 0}.Draw(p)
 			if width < 40 || height < 10 {
 				continue

@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { adminToken, apiKey, setKey } from './access';
 import { connection, retry, swarm } from './live';
 
@@ -14,9 +14,10 @@ export const openAccess = (because?: string, then?: () => void): void => {
 export function AccessDialog() {
   const dialog = useRef<HTMLDialogElement>(null);
   const ask = asking.value;
-  useEffect(() => {
-    if (ask) dialog.current?.showModal();
-    else dialog.current?.close();
+  useLayoutEffect(() => {
+    const box = dialog.current!;
+    if (ask && !box.open) box.showModal();
+    else if (!ask && box.open) box.close();
   }, [ask]);
   const save = (event: SubmitEvent): void => {
     event.preventDefault();
@@ -28,7 +29,7 @@ export function AccessDialog() {
     if (adminToken.value) ask?.then?.();
   };
   return (
-    <dialog ref={dialog} aria-labelledby="access-title" onClose={() => (asking.value = undefined)}>
+    <dialog ref={dialog} aria-labelledby="access-title" onCancel={(e) => { e.preventDefault(); asking.value = undefined; }}>
       {ask && (
         <form onSubmit={save}>
           <h2 id="access-title">Keys</h2>

@@ -7,7 +7,7 @@ import { messages } from './sse';
 import type { Event, Model } from './types';
 
 /** A Mark is the place in an answer's text where a failure was survived. */
-export interface Mark { at: number; node: string; how: string; gap: number; seq: string }
+export interface Mark { at: number; node: string; how: string; gap: number; seq: string; position: number }
 export interface Turn {
   role: 'user' | 'assistant';
   text: string;
@@ -78,13 +78,14 @@ export function lastStage(m: Model): number {
 /** A Scribe writes one answer down, and finds the places where failures were survived. */
 class Scribe {
   private id = '';
-  private arrivals: { time: number; at: number }[] = []; // newest last
+  private arrivals: { time: number; at: number }[] = []; // of pieces of text, newest last
   private waiting: Event[] = []; // rescues from before the id was known
   private ended = false;
   private finished = false;
   private readonly began = performance.now();
   private first = 0;
   private usage = '';
+  private counted: { prompt_tokens: number; completion_tokens: number } | undefined;
 
   constructor(private readonly turn: Signal<Turn>) {
     rescueListeners.add(this.happened);
@@ -110,8 +111,12 @@ class Scribe {
     const text: string = choice?.delta?.content ?? '';
     if (text) this.add(text);
     if (choice?.finish_reason) this.finished = true;
-    if (chunk.usage) this.usage = this.sum(chunk);
     for (const e of this.waiting.splice(0)) this.mark(e);
+    if (chunk.usage) {
+      this.usage = this.sum(chunk);
+      this.counted = chunk.usage;
+      this.settle();
+    }
   }
 
   private add(text: string): void {
@@ -119,7 +124,6 @@ class Scribe {
     const now = performance.now();
     if (!this.first) this.first = now - this.began;
     this.arrivals.push({ time: now, at: t.text.length });
-    if (this.arrivals.length > 4096) this.arrivals.splice(0, 2048);
     this.turn.value = { ...t, text: t.text + text };
   }
 
@@ -156,8 +160,21 @@ class Scribe {
         at = this.arrivals[i]!.at;
       }
     }
-    const marks = [...t.marks, { at, node: e.node ?? 'a node', how: String(e.detail.how ?? ''), gap, seq }].sort((a, b) => a.at - b.at);
+    const marks = [...t.marks, { at, node: e.node ?? 'a node', how: String(e.detail.how ?? ''), gap, seq, position: Number(e.detail.position ?? 0) }].sort((a, b) => a.at - b.at);
     this.turn.value = { ...t, marks };
+    this.settle();
+  }
+
+  /** settle moves the marks to the tokens that they belong to, once it is known how many the question had: a burst hides pauses. */
+  private settle(): void {
+    const t = this.turn.value;
+    if (!this.counted || !t.marks.length || !this.arrivals.length) return;
+    const perToken = this.arrivals.length / Math.max(1, this.counted.completion_tokens); // some tokens wait for the next to be text
+    const place = (m: Mark): number => {
+      const piece = Math.round((m.position - this.counted!.prompt_tokens) * perToken);
+      return this.arrivals[piece]?.at ?? (piece < 0 ? 0 : t.text.length);
+    };
+    this.turn.value = { ...t, marks: t.marks.map((m) => ({ ...m, at: place(m) })) };
   }
 
   end(): void {

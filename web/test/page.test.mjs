@@ -159,7 +159,7 @@ test('a hundred nodes: what did not change is not touched, and nothing jumps', a
   const frames = 12;
   for (let i = 0; i < frames; i++) {
     const changed = {};
-    for (let k = 0; k < 10; k++) changed[`node/node${i * 7 + k + 1}`] = node(`node${i * 7 + k + 1}`, [0, 15], (i + k) / 25);
+    for (let k = i * 7; k < i * 7 + 10; k++) changed[`node/node${k + 1}`] = node(`node${k + 1}`, [(k % 5) * 16, (k % 5) * 16 + 15], (k % 19) / 20);
     gateway.send({ ...changed, pulse: { tokens_per_second: 900 + i, first_token_ms: 20, gap_ms: null, running: 8, queued: i } });
     await new Promise((r) => setTimeout(r, 150));
   }

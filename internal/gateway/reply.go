@@ -100,7 +100,7 @@ func (d *delivery) deliver(wish wish) error {
 // standIn asks the declared stand-ins of a model, one after the other. When none
 // can answer, the model's own error is what the client is told.
 func (d *delivery) standIn(asked wish, because error) error {
-	for _, other := range d.gateway.standIns(asked) {
+	for _, other := range d.gateway.standIns(d.r.Context(), asked) {
 		d.gateway.degraded(other, because)
 		err := d.deliver(other)
 		if err == nil || d.begun || d.r.Context().Err() != nil {

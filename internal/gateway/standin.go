@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"errors"
 	"net/http"
 
@@ -38,11 +39,11 @@ func fallsBack(r *http.Request, body *openai.Common) (bool, *openai.Error) {
 func (w wish) transferable() bool { return len(w.params[0].LogitBias) == 0 }
 
 // standIns are the wishes that may be fulfilled instead of one that cannot be:
-// of ready models only, in the order of their names.
-func (g *Gateway) standIns(w wish) []wish {
+// of ready models only that the key is for, in the order of their names.
+func (g *Gateway) standIns(ctx context.Context, w wish) []wish {
 	var out []wish
 	for _, m := range g.catalog.standIns(w.model.Record.ID) {
-		if !g.usable(m) {
+		if !g.usable(m) || keyOf(ctx).mayAsk(m.Record.ID) != nil {
 			continue
 		}
 		other, fault := w.reword(m)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"hecate/internal/control"
+	"hecate/internal/control/keys"
 	"hecate/internal/event"
 	"hecate/internal/gateway/admission"
 	"hecate/internal/gateway/answer"
@@ -239,6 +240,21 @@ func TestNoFallback(t *testing.T) {
 		resp, text := c.of(t, standInGateway(c.play))
 		if resp.StatusCode != c.status || resp.Header.Get(degradedHeader) != "" || strings.Contains(text, `"small"`) {
 			t.Errorf("%s: %d, %v, %s; want %d", name, resp.StatusCode, resp.Header, text, c.status)
+		}
+	}
+}
+
+// A key that is for certain models only gets no answer of another one.
+func TestAStandInThatTheKeyIsNotFor(t *testing.T) {
+	g := standInGateway(&troupe{out: map[string]bool{"big": true}})
+	w := wish{id: "x", model: g.catalog.find("big"), reword: func(m *Model) (wish, *openai.Error) { return wish{model: m}, nil }}
+	for _, c := range []struct {
+		models []string
+		want   int
+	}{{nil, 1}, {[]string{"big", "small"}, 1}, {[]string{"big"}, 0}} {
+		ctx := withKey(t.Context(), &bound{record: &keys.Record{Models: c.models}})
+		if got := g.standIns(ctx, w); len(got) != c.want {
+			t.Errorf("a key for %v: %d stand-ins, want %d", c.models, len(got), c.want)
 		}
 	}
 }

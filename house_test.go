@@ -25,7 +25,7 @@ var rooms = map[string][]string{
 	"internal/gateway/live":      {"internal/report"},
 	"internal/gateway/engines":   {"internal/control", "internal/gateway/openai", "swarm"},
 	"internal/gateway/openai":    {"internal/sampling"},
-	"internal/node":              {"internal/control", "internal/engine", "internal/weights", "internal/sampling", "internal/stage", "internal/tokens", "pool", "swarm"},
+	"internal/node":              {"internal/control", "internal/demomodel", "internal/engine", "internal/weights", "internal/sampling", "internal/stage", "internal/tokens", "pool", "swarm"},
 	"internal/stage":             {"internal/sampling"},
 	"internal/weights":           {"internal/control", "internal/engine/gguf", "swarm"},
 	"internal/control":           {"swarm"},

@@ -146,7 +146,7 @@ func BenchmarkProducts(b *testing.B) {
 	best := Instructions()
 	defer UseInstructions(best)
 	for _, kernel := range []string{"avx2", "avxvnni", "avx512vnni"} {
-		for _, rows := range []int{1, 2, 4, 8, 16, 64, 256} {
+		for _, rows := range []int{1, 2, 4, 8, 16, 64, 512} {
 			b.Run(fmt.Sprintf("%s/%d", kernel, rows), func(b *testing.B) {
 				if !UseInstructions(kernel) {
 					b.Skip("not on this machine")

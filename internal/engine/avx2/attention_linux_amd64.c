@@ -97,10 +97,21 @@ static inline __m256 scores(const struct query *s, const float *keys, int dim, f
 	__m256 x = _mm256_mul_ps(sums8(sum), _mm256_set1_ps(scale));
 	if (s->mask == NULL && n == block)
 		return x;
-	uint16_t hidden[block];
+	if (n == block)
+		return _mm256_add_ps(x, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(s->mask + at))));
+	uint16_t masks[block];
 	for (int j = 0; j < block; j++)
-		hidden[j] = j >= n ? 0xfc00 : s->mask ? s->mask[at + j] : 0;
-	return _mm256_add_ps(x, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)hidden)));
+		masks[j] = j >= n ? 0xfc00 : s->mask ? s->mask[at + j] : 0;
+	return _mm256_add_ps(x, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)masks)));
+}
+
+// hidden says that a query sees nothing of a whole block, as the first rows of
+// a chunk see nothing of the last ones.
+static inline bool hidden(const struct query *s, int64_t at, int n) {
+	if (s->mask == NULL || n < block)
+		return false;
+	const __m128i mask = _mm_loadu_si128((const __m128i *)(s->mask + at));
+	return _mm_movemask_epi8(_mm_cmpeq_epi16(mask, _mm_set1_epi16((short)0xfc00))) == 0xffff;
 }
 
 // rescale makes the state relative to a new largest score.
@@ -178,7 +189,8 @@ static void group(struct tensor *dst, int64_t kv, int64_t row, int64_t rows) {
 		unpack(keys, k->data + kv * k->nb[2] + at * k->nb[1], k->nb[1], dim, here);
 		unpack(values, v->data + kv * v->nb[2] + at * v->nb[1], v->nb[1], dim, here);
 		for (int i = 0; i < n; i++)
-			add(&state[i], scores(&state[i], keys, dim, dst->op_params.f[0], at, here), values, dim);
+			if (!hidden(&state[i], at, here))
+				add(&state[i], scores(&state[i], keys, dim, dst->op_params.f[0], at, here), values, dim);
 	}
 	for (int i = 0; i < n; i++)
 		finish(&state[i], dim);

@@ -41,6 +41,7 @@ type Enrolment struct {
 		sync.Mutex
 		gateways []string
 		bus      []string
+		token    string    // id of the one that let us in
 		searched time.Time // when find was last called
 	}
 }
@@ -62,7 +63,8 @@ type home struct {
 	Version  int      `json:"version"`
 	Name     string   `json:"name"`
 	Gateways []string `json:"gateways"`
-	Bus      []string `json:"bus,omitempty"` // where the control plane was last
+	Bus      []string `json:"bus,omitempty"`   // where the control plane was last
+	Token    string   `json:"token,omitempty"` // id of the token that let it in
 }
 
 // Load opens the enrolment in a folder, or returns ErrNotEnrolled. An expired
@@ -96,13 +98,15 @@ func Load(dir string, o Options) (*Enrolment, error) {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
 	e := &Enrolment{dir: dir, credentials: credentials, find: o.Find}
-	e.mu.gateways, e.mu.bus = merge(o.Gateways, h.Gateways), h.Bus
+	e.mu.gateways, e.mu.bus, e.mu.token = merge(o.Gateways, h.Gateways), h.Bus, h.Token
 	return e, nil
 }
 
 // Join enrols this machine under a name and keeps its identity in dir. A
 // folder that is enrolled in the token's swarm already is simply loaded: a
-// token is needed once.
+// token is needed once. Another token than the first lets a machine back in that
+// was removed; the first one does not, or a removed node that is started with
+// it would be back at once.
 func Join(ctx context.Context, dir string, token Token, name string, o Options) (*Enrolment, error) {
 	e, err := Load(dir, o)
 	if err == nil {
@@ -110,6 +114,7 @@ func Join(ctx context.Context, dir string, token Token, name string, o Options) 
 			return nil, fmt.Errorf("%s is enrolled in swarm %s, the token is of another: use another data folder", dir, e.credentials.ID().Swarm)
 		}
 		e.know(token.Addresses)
+		e.again(ctx, token)
 		return e, nil
 	}
 	if !errors.Is(err, ErrNotEnrolled) {
@@ -125,19 +130,49 @@ func Join(ctx context.Context, dir string, token Token, name string, o Options) 
 	if err != nil {
 		return nil, err
 	}
-	in, err := newRequest(name, key)
-	if err != nil {
-		return nil, err
-	}
-	in.Secret = token.Secret[:]
 	e = &Enrolment{dir: dir, find: o.Find}
 	e.mu.gateways = merge(o.Gateways, token.Addresses)
+	return e, e.enter(ctx, token, name, key)
+}
+
+// enter asks to be let in, and keeps what that brings.
+func (e *Enrolment) enter(ctx context.Context, token Token, name string, key crypto.Signer) error {
+	in, err := newRequest(name, key)
+	if err != nil {
+		return err
+	}
+	in.Secret = token.Secret[:]
 	var out enrolReply
 	if err := e.ask(ctx, token.Fingerprint, pathEnrol, identity.Pinned(token.Fingerprint), in, &out); err != nil {
-		return nil, fmt.Errorf("joining the swarm as %q: %w", name, err)
+		return fmt.Errorf("joining the swarm as %q: %w", name, err)
 	}
 	e.know(out.Gateways)
-	return e, e.accept(key, token.Fingerprint, out.Certificates)
+	e.mu.Lock()
+	e.mu.token = token.ID()
+	e.mu.Unlock()
+	return e.accept(key, token.Fingerprint, out.Certificates)
+}
+
+// again asks with another token than the first. Who is in already spends nothing
+// and loses nothing when that fails; who is not is told when it attaches.
+func (e *Enrolment) again(ctx context.Context, token Token) {
+	if token.ID() == e.token() || !time.Now().Before(token.Expires) {
+		return
+	}
+	before := e.credentials
+	key, err := identity.LoadOrMakeKey(filepath.Join(e.dir, fileKey))
+	if err == nil {
+		err = e.enter(ctx, token, e.Name(), key)
+	}
+	if err != nil {
+		e.credentials = before
+	}
+}
+
+func (e *Enrolment) token() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.mu.token
 }
 
 func newRequest(name string, key crypto.Signer) (enrolRequest, error) {
@@ -260,7 +295,7 @@ func merge(first, then []string) []string {
 }
 
 func (e *Enrolment) save() error {
-	data, err := json.MarshalIndent(home{Version: protocolVersion, Name: e.Name(), Gateways: e.gateways(), Bus: e.Bus()}, "", "  ")
+	data, err := json.MarshalIndent(home{Version: protocolVersion, Name: e.Name(), Gateways: e.gateways(), Bus: e.Bus(), Token: e.token()}, "", "  ")
 	if err != nil {
 		return fmt.Errorf("keeping the enrolment: %w", err)
 	}

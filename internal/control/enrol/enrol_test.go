@@ -349,6 +349,47 @@ func TestRemovedNodesStayOutUntilTheyEnrolAnew(t *testing.T) {
 	}
 }
 
+// A machine that was removed comes back with its folder: with another token than
+// the first, and not with that one.
+func TestARemovedNodeComesBackToItsFolderWithANewToken(t *testing.T) {
+	e := newEndpoint(t)
+	dir := t.TempDir()
+	first := e.token(t, TokenOptions{Uses: 5})
+	n, err := Join(t.Context(), dir, first, "mini", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.Attach(t.Context(), someStart("one")); err != nil {
+		t.Fatal(err)
+	}
+	if err := control.SetDesired(t.Context(), e.store, "mini", control.DesiredRemoved); err != nil {
+		t.Fatal(err)
+	}
+	if n, err = Join(t.Context(), dir, first, "mini", Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.Attach(t.Context(), someStart("two")); !errors.Is(err, ErrRemoved) {
+		t.Errorf("with the first token: %v", err)
+	}
+	second := e.token(t, TokenOptions{})
+	if n, err = Join(t.Context(), dir, second, "mini", Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if at, err := n.Attach(t.Context(), someStart("three")); err != nil || at.Incarnation != 2 {
+		t.Errorf("with a new token: %+v, %v", at, err)
+	}
+	worthless := e.token(t, TokenOptions{})
+	if err := e.tokens.Revoke(t.Context(), worthless.ID()); err != nil {
+		t.Fatal(err)
+	}
+	if n, err = Join(t.Context(), dir, worthless, "mini", Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.Attach(t.Context(), someStart("four")); err != nil {
+		t.Errorf("a member that was given a worthless token: %v", err)
+	}
+}
+
 func TestRenewalNeedsTheKeyOnly(t *testing.T) {
 	e := newEndpoint(t)
 	dir := t.TempDir()

@@ -218,7 +218,7 @@ func (s *Server) member(ctx context.Context, name, key string) (*control.NodeRec
 	case rec.Key != key:
 		return nil, 0, fmt.Errorf("%w: %q has another key", ErrUnknown, name)
 	case rec.Desired == control.DesiredRemoved:
-		return nil, 0, fmt.Errorf("%w: %q; join it anew with a token if it is to come back", ErrRemoved, name)
+		return nil, 0, fmt.Errorf("%w: %q; if it is to come back, join it anew with a new token: hecate token create", ErrRemoved, name)
 	}
 	return rec, e.Revision, nil
 }

@@ -4,6 +4,6 @@ package engines
 
 // Sampled: the full numbers are those of the long tests.
 const (
-	streams  = 200
-	requests = 1500
+	streams  = 120
+	requests = 600
 )

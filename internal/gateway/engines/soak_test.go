@@ -125,7 +125,7 @@ func TestSoak(t *testing.T) {
 			}
 		})
 	}
-	round(max(500, requests/10))
+	round(max(200, requests/10))
 	before := heap()
 	round(requests)
 	after := heap()

@@ -43,6 +43,7 @@ func (g *Gateway) embeddings(w http.ResponseWriter, r *http.Request) error {
 		return fault
 	}
 	e := &embedding{gateway: g, id: newID("embd-"), model: model, caller: caller, pooling: pooling, prompts: prompts, chaos: g.chaos.take(model.Record.ID)}
+	defer func() { keyOf(r.Context()).spend(e.tokens()) }()
 	if err := e.compute(r.Context()); err != nil {
 		return err
 	}
@@ -120,6 +121,14 @@ func (e *embedding) compute(ctx context.Context) error {
 		group.Go(func() error { return e.one(ctx, i) })
 	}
 	return group.Wait()
+}
+
+// tokens is how many were computed, also of a request that failed.
+func (e *embedding) tokens() (n int) {
+	for i := range e.blends {
+		n += e.blends[i].rows
+	}
+	return n
 }
 
 func (e *embedding) one(ctx context.Context, i int) error {

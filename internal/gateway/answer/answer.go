@@ -101,6 +101,7 @@ func (r *Runner) answer(ctx context.Context, job Job, grant Grant) *Answer {
 func (a *Answer) Next() (stage.Token, error) {
 	var token stage.Token
 	a.story.asked()
+	fed := a.shades.pace.feeding.Load() > 0
 	a.makeWay()
 	err := a.insist(func() (err error) {
 		if err = a.connect(a.story.rescuing()); err != nil {
@@ -114,6 +115,9 @@ func (a *Answer) Next() (stage.Token, error) {
 	}
 	if a.Generated() == 0 || a.story.rescuing() {
 		a.accountAll(a.phase())
+	}
+	if a.Generated() > 0 && !a.story.rescuing() {
+		a.shades.pace.observe(time.Since(a.story.since), fed)
 	}
 	a.proven = len(a.tokens)
 	a.tokens = append(a.tokens, token.ID)

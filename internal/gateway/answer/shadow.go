@@ -20,14 +20,14 @@ import (
 //	              └───► C[0-7]          └───► D[8-11]         shadows
 //
 // A shadow computes proven positions only: it dies of nothing that has not
-// been computed before. It lags by less than two chunks once it has caught up,
-// rests as long as it works, and is the first to go when room gets scarce.
+// been computed before. Once it has caught up it lags by less than two chunks. It
+// rests between its steps, so long that it slows the answer by no more than 2%
+// (pace.go), and is the first to go when room gets scarce.
 // When the node that it stands by for fails, and the router's rescue goes to the
 // shadow's place, the place is asked to resume, as if its connection had broken:
 // it holds all but the lag.
 const (
 	shadowChunk = 32                     // rows; a shadow waits for so many
-	shadowRest  = 1                      // times as long as a step took
 	shadowRetry = 500 * time.Millisecond // after a node found no place
 	shadowTries = 3                      // shadows of one node that may be lost in one answer
 )
@@ -38,6 +38,7 @@ type shades struct {
 	tries map[string]int // by the node that is stood by for
 	again time.Time      // when to look for places again
 	cast  int            // so far
+	pace  pace
 }
 
 // of is the shadow that stands by for a node, or nil.
@@ -78,6 +79,9 @@ type shadow struct {
 func (a *Answer) shade() {
 	if a.run.Standbys == nil || a.limits.ShadeFrom < 0 || len(a.tokens) < a.limits.ShadeFrom {
 		return
+	}
+	if a.shades.pace.tokens < pacedTokens {
+		return // how fast it is by itself must be known first
 	}
 	now := time.Now()
 	looked := false
@@ -286,10 +290,7 @@ func (a *Answer) shadowStep(ctx context.Context, l *link, step stage.Step, out *
 	began := time.Now()
 	ctx, done := l.under(ctx)
 	defer done()
-	if err := l.send(ctx, step); err != nil {
-		return err
-	}
-	r, err := l.recv(ctx, a.patience(l, step.Rows()))
+	r, err := a.exchange(ctx, l, step)
 	if err != nil {
 		return err
 	}
@@ -302,7 +303,17 @@ func (a *Answer) shadowStep(ctx context.Context, l *link, step stage.Step, out *
 	}
 	took := time.Since(began)
 	a.run.Router.Observe(l.stage.Node, Sample{Rows: step.Rows(), Layers: l.layers(), Timing: r.Timing, Wall: took})
-	return rest(ctx, shadowRest*took)
+	return rest(ctx, a.shades.pace.rest(took))
+}
+
+// exchange has a shadow's node compute a step.
+func (a *Answer) exchange(ctx context.Context, l *link, step stage.Step) (stage.Result, error) {
+	a.shades.pace.feeding.Add(1)
+	defer a.shades.pace.feeding.Add(-1)
+	if err := l.send(ctx, step); err != nil {
+		return stage.Result{}, err
+	}
+	return l.recv(ctx, a.patience(l, step.Rows()))
 }
 
 func rest(ctx context.Context, d time.Duration) error {

@@ -2,12 +2,11 @@ package answer
 
 import (
 	"errors"
-	"log/slog"
 	"time"
 )
 
 // story is what befell one answer: the counters that the client is told and the
-// lines that the log tells.
+// events that are told.
 type story struct {
 	rescued  []Event // failures survived: a token came after each; only ever appended to
 	attempts int     // rescues tried since the last token
@@ -57,9 +56,6 @@ func (s *story) resumed(a *Answer) {
 	a.span(Span{Kind: SpanRescue, Began: s.since, Node: e.Node, Rescue: e.Rescue, Position: e.Position, Replayed: e.Replay, Err: e.Err})
 	a.publish()
 	a.tell(e)
-	if a.run.Log != nil {
-		a.run.Log.Info("answer rescued", "job", e.Job, "by", string(e.Rescue), "failed", e.Node, "position", e.Position, "replayed", e.Replay, "gap", e.Gap, slog.Any("because", e.Err))
-	}
 }
 
 func (s *story) lost(a *Answer, err error) {
@@ -67,9 +63,6 @@ func (s *story) lost(a *Answer, err error) {
 		return // nobody waits for it, nothing of it ever was, or another model answers
 	}
 	a.tell(Event{Job: a.job.ID, Kind: "lost", Rescue: s.kind, Node: s.node, Position: len(a.tokens), Err: err})
-	if a.run.Log != nil {
-		a.run.Log.Error("answer lost", "job", a.job.ID, "position", len(a.tokens), slog.Any("because", err))
-	}
 }
 
 func (a *Answer) tell(e Event) {
@@ -80,9 +73,5 @@ func (a *Answer) tell(e Event) {
 
 // hedged tells that this answer is the second try and was faster than the first.
 func (a *Answer) hedged(slow string) {
-	e := Event{Job: a.job.ID, Kind: "rescued", Rescue: Hedge, Node: slow, Position: len(a.job.Prompt)}
-	a.tell(e)
-	if a.run.Log != nil {
-		a.run.Log.Info("a second try was faster", "job", e.Job, "slow", e.Node, "route", a.Route().String())
-	}
+	a.tell(Event{Job: a.job.ID, Kind: "rescued", Rescue: Hedge, Node: slow, Position: len(a.job.Prompt)})
 }

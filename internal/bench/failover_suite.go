@@ -38,7 +38,8 @@ type SuiteResult struct {
 }
 
 // FailoverSuite measures failures with the demo model and with the larger one at
-// contexts of 100, 1,000 and 8,000 tokens, one after the other.
+// contexts of 100, 1,000 and 8,000 tokens, one after the other. On an error it gives
+// what was measured until then.
 func FailoverSuite(ctx context.Context, o SuiteOptions) (*SuiteResult, error) {
 	if o.Share <= 0 {
 		o.Share = 1
@@ -53,13 +54,13 @@ func FailoverSuite(ctx context.Context, o SuiteOptions) (*SuiteResult, error) {
 			Runs: max(2, int(float64(p.runs)*o.Share)), Model: p.model, Context: p.context, Tokens: o.Tokens, Seed: o.Seed,
 			NoPrice: p.context > shortPrompt, Progress: func(text string) { o.Progress(name + ": " + text) },
 		})
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-		if len(s.Results) == 0 {
+		if r != nil {
 			s.Machine = r.Machine
+			s.Results = append(s.Results, r)
 		}
-		s.Results = append(s.Results, r)
+		if err != nil {
+			return s, fmt.Errorf("%s: %w", name, err)
+		}
 	}
 	return s, nil
 }

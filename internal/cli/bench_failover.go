@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"io"
 
 	"hecate/internal/bench"
 )
@@ -36,18 +37,24 @@ func (b *benchFailoverCmd) Run(ctx context.Context, c console) error {
 	defer p.clear()
 	if b.Full {
 		r, err := bench.FailoverSuite(ctx, bench.SuiteOptions{Share: b.Share, Tokens: b.Tokens, Seed: b.Seed, Progress: p.say})
-		if err != nil {
-			return err
-		}
 		p.clear()
-		return showBench(c.out, b.JSON, r)
+		return showPartly(c.out, b.JSON, r, err, len(r.Results) > 0)
 	}
 	r, err := bench.Failover(ctx, bench.FailoverOptions{
 		Runs: b.Runs, Model: b.Model, Context: b.Context, Tokens: b.Tokens, Seed: b.Seed, Bare: b.Bare, Progress: p.say,
 	})
-	if err != nil {
+	p.clear()
+	return showPartly(c.out, b.JSON, r, err, r != nil)
+}
+
+// showPartly prints a result also when the run broke off: what took an hour is
+// not thrown away.
+func showPartly(w io.Writer, asJSON bool, r benchResult, broke error, something bool) error {
+	if !something {
+		return broke
+	}
+	if err := showBench(w, asJSON, r); broke == nil {
 		return err
 	}
-	p.clear()
-	return showBench(c.out, b.JSON, r)
+	return broke
 }

@@ -251,9 +251,10 @@ func (a *announcer) ready(url string, rec *control.ModelRecord) {
 		return
 	}
 	a.event("", fmt.Sprintf(`
+  see      %s/
   ask      bin/hecate chat --url %s
   or       curl %s/v1/chat/completions -d '{"model":"%s","messages":[{"role":"user","content":"Tell me a long story about a fox and a lantern."}],"stream":true}'
   look     bin/hecate status --url %s
   Ctrl-C stops everything.
-`, url, url, rec.ID, url), nil)
+`, url, url, url, rec.ID, url), nil)
 }

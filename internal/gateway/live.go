@@ -198,6 +198,9 @@ func (g *Gateway) logEvents(ctx context.Context) {
 				more = append(more, field[0], field[1])
 			}
 		}
+		if detail, err := json.Marshal(e.Fact); err == nil && e.Level() >= slog.LevelWarn && len(detail) > len("{}") {
+			more = append(more, "detail", string(detail))
+		}
 		g.log.Log(ctx, e.Level(), e.String(), append(more, "event", string(e.Kind()))...)
 	})
 }

@@ -64,7 +64,7 @@ func TestEngineResultIsPrintedAndEncoded(t *testing.T) {
 	if err := r.Print(&b); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"135m, prefill of 1 sequence", "125.0", "100.0", "1.25", "0.62", "8 sequences against 1 gain 8.00 here, 8.00 there", "floor 0.75, aim 0.9", "noise"} {
+	for _, want := range []string{"135m, prefill of 1 sequence", "125.0", "100.0", "1.25", "0.62", "135m, 2 rounds: 8 sequences against 1 gain 8.00 here, 8.00 there", "floor 0.75, aim 0.9", "noise"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, b.String())
 		}

@@ -50,11 +50,7 @@ func (m *EngineModel) gain() (ours, theirs float64) {
 
 // Print writes the result for people.
 func (r *EngineResult) Print(w io.Writer) error {
-	rounds := 0
-	for _, m := range r.Models {
-		rounds += len(m.Tests[0].Ours.Rounds)
-	}
-	fmt.Fprintf(w, "%s, products with %s\nbeside %s; one thread each, %d rounds in %s\n\n", r.Machine, r.Instructions, r.Peer, rounds, r.Took.Round(time.Second))
+	fmt.Fprintf(w, "%s, products with %s\nbeside %s; one thread each, %s in all\n\n", r.Machine, r.Instructions, r.Peer, r.Took.Round(time.Second))
 	t := measure.NewTable("tokens per second", "ours", "llama.cpp", "ratio", "of CPU time")
 	for _, m := range r.Models {
 		for _, x := range m.Tests {
@@ -66,7 +62,8 @@ func (r *EngineResult) Print(w io.Writer) error {
 	}
 	for _, m := range r.Models {
 		ours, theirs := m.gain()
-		fmt.Fprintf(w, "\n%s: %d sequences against 1 gain %.2f here, %.2f there", m.Name, m.Tests[len(m.Tests)-1].Sequences, ours, theirs)
+		fmt.Fprintf(w, "\n%s, %d rounds: %d sequences against 1 gain %.2f here, %.2f there",
+			m.Name, len(m.Tests[0].Ours.Rounds), m.Tests[len(m.Tests)-1].Sequences, ours, theirs)
 	}
 	fmt.Fprint(w, "\n\n")
 	return r.Judgement.Print(w)

@@ -30,7 +30,10 @@ func (g *Gateway) healthz(w http.ResponseWriter, _ *http.Request) error {
 
 // readyz serves GET /readyz: some model can be asked now.
 func (g *Gateway) readyz(w http.ResponseWriter, _ *http.Request) error {
-	missing := "no model is in the catalogue"
+	missing := "no model is in the catalogue, and no engine serves one"
+	if g.engines.Ready() {
+		return writeJSON(w, map[string]string{"status": "ready"})
+	}
 	for _, m := range g.catalog.all() {
 		if missing = g.missing(m); missing == "" {
 			return writeJSON(w, map[string]string{"status": "ready"})

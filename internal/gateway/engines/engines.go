@@ -221,6 +221,18 @@ func (r *Engines) Models() []Model {
 	return out
 }
 
+// Ready says that some model of some engine can be asked now.
+func (r *Engines) Ready() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range r.mu.by {
+		if e.state == up && len(e.models) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // Views tells how every engine is.
 func (r *Engines) Views() []control.EngineView {
 	r.mu.Lock()

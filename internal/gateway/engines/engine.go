@@ -76,8 +76,8 @@ func newEngine(rec control.EngineRecord, log *slog.Logger) (*engine, error) {
 	return e, nil
 }
 
-// clone of http.DefaultTransport's habits, but for what must not happen here:
-// nothing is decompressed, and HTTP/2 stays off, where one stalled stream could
+// newTransport has the habits of http.DefaultTransport, but for what must not happen
+// here: nothing is decompressed, and HTTP/2 stays off, where one stalled stream could
 // hold up its neighbours.
 func newTransport() *http.Transport {
 	return &http.Transport{

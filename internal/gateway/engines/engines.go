@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net"
 	"os"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -104,6 +105,11 @@ func (r *Engines) Add(ctx context.Context, rec control.EngineRecord) error {
 	ctx, e.stop = context.WithCancel(ctx)
 	r.mu.Lock()
 	old := r.mu.by[rec.ID]
+	if old != nil && reflect.DeepEqual(old.rec, rec) { // a store that came back tells everything again
+		r.mu.Unlock()
+		e.stop()
+		return nil
+	}
 	r.mu.by[rec.ID] = e
 	r.any.Store(true)
 	r.planLocked()

@@ -298,3 +298,33 @@ func FuzzObject(f *testing.F) {
 		}
 	})
 }
+
+// An engine that is registered again as it was keeps what is known of it; another
+// record makes another engine.
+func TestRegisteringAgain(t *testing.T) {
+	h := newHouse(t, Config{})
+	rec := control.EngineRecord{ID: "a", URL: server(t, "m", func(http.ResponseWriter, *http.Request) {}), Version: 1}
+	h.engine(rec)
+	of := func() *engine {
+		h.room.mu.Lock()
+		defer h.room.mu.Unlock()
+		return h.room.mu.by["a"]
+	}
+	first := of()
+	if err := h.room.Add(t.Context(), first.rec); err != nil {
+		t.Fatal(err)
+	}
+	if of() != first {
+		t.Error("the same record made another engine")
+	}
+	changed := first.rec
+	changed.Parallel = 3
+	if err := control.PutEngine(t.Context(), h.room.cfg.Store, &changed); err != nil {
+		t.Fatal(err)
+	}
+	h.until(func() bool { e := of(); return e != nil && e != first })
+	if err := control.RemoveEngine(t.Context(), h.room.cfg.Store, "a"); err != nil {
+		t.Fatal(err)
+	}
+	h.until(func() bool { return !h.room.Any() && !h.room.Has("m") && len(h.room.Models()) == 0 })
+}

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
+	"github.com/willabides/kongplete"
 )
 
 // Exit codes of every command.
@@ -57,8 +58,9 @@ type root struct {
 	SwarmSim swarmSimCmd `cmd:"" name:"swarm-sim" help:"Run a swarm's whole life cycle in memory."`
 	Sim      simCmd      `cmd:"" help:"Simulate a whole swarm under load, one routing policy beside the other."`
 
-	Chaos   chaosCmd   `cmd:"" help:"Rehearse failures: arm one in a node, or stand between two programs as a bad network."`
-	Version versionCmd `cmd:"" help:"Print the version and the kernels in this binary."`
+	Chaos      chaosCmd      `cmd:"" help:"Rehearse failures: arm one in a node, or stand between two programs as a bad network."`
+	Completion completionCmd `cmd:"" help:"Print what a shell needs to complete commands and flags."`
+	Version    versionCmd    `cmd:"" help:"Print the version and the kernels in this binary."`
 }
 
 // nodeRoot is the grammar of hecate-node.
@@ -99,6 +101,9 @@ func run(name, about string, grammar any, args []string, c console) (code int) {
 			code = exit
 		}
 	}()
+	if kongplete.Complete(parser, kongplete.WithExitFunc(func(int) { exit = exitFine })); exit >= 0 {
+		return exit // a shell asked for completions
+	}
 	parsed, err := parser.Parse(args)
 	if exit >= 0 {
 		return exit

@@ -139,7 +139,7 @@ func holdsAll(n *swarm.NodeState, model string, r swarm.LayerRange) bool {
 func (g *Gateway) Status() report.Status {
 	view := g.cfg.Membership.View()
 	doc := g.plan.Load()
-	st := report.Status{State: "healthy", Gateway: g.cfg.Name, Version: g.cfg.Version, Chaos: g.chaos.allowed, Nodes: []report.Node{}, Models: []report.Model{}, Answers: g.answers()}
+	st := report.Status{Gateway: g.cfg.Name, Version: g.cfg.Version, Chaos: g.chaos.allowed, Nodes: []report.Node{}, Models: []report.Model{}, Answers: g.answers()}
 	living := 0
 	for i := range view.Members {
 		if r := view.Members[i].Record; r != nil && r.Desired == control.DesiredRemoved {
@@ -158,14 +158,22 @@ func (g *Gateway) Status() report.Status {
 	if doc != nil {
 		st.Generation = doc.Generation
 	}
-	if len(st.Why) > 0 {
-		st.State = "degraded"
-	}
-	if living == 0 {
-		st.State = "failed"
+	if living == 0 && (len(st.Models) > 0 || !g.engines.Ready()) {
 		st.Why = append(st.Why, "no node lives")
 	}
+	st.State = stateOf(len(st.Why), living > 0 || g.engines.Ready())
 	return st
+}
+
+// stateOf is healthy while nothing is wrong, and failed when nobody can answer.
+func stateOf(wrong int, somebody bool) string {
+	switch {
+	case !somebody:
+		return "failed"
+	case wrong > 0:
+		return "degraded"
+	}
+	return "healthy"
 }
 
 func (g *Gateway) answers() report.Answers {

@@ -102,18 +102,27 @@ func (p *Picture) part(name string, body json.RawMessage) error {
 		err := json.Unmarshal(body, &m)
 		p.Models[id] = m
 		return err
+	case "swarm":
+		return renew(&p.Swarm, body)
+	case "answers":
+		return renew(&p.Answers, body)
+	case "pool":
+		return renew(&p.Pool, body)
+	case "flows":
+		return renew(&p.Flows, body)
 	case "pulse":
-		p.Pulse = report.Pulse{}
-		if err := json.Unmarshal(body, &p.Pulse); err != nil {
-			return err
-		}
-		return nil
+		return renew(&p.Pulse, body)
 	}
-	whole := map[string]any{"swarm": &p.Swarm, "answers": &p.Answers, "pool": &p.Pool, "flows": &p.Flows}
-	if into := whole[kind]; into != nil {
-		return json.Unmarshal(body, into)
-	}
-	return nil
+	return nil // of a later gateway
+}
+
+// renew decodes a part into a value of its own: what it leaves out must not
+// stay from the one before.
+func renew[T any](into *T, body json.RawMessage) error {
+	var fresh T
+	err := json.Unmarshal(body, &fresh)
+	*into = fresh
+	return err
 }
 
 // Tick is called once a second: the pulse becomes history.

@@ -127,6 +127,9 @@ func TestWhatIsGoneIsGone(t *testing.T) {
 	if len(p.Nodes) != 2 || len(p.Models) != 0 || p.Swarm.Generation != 4 {
 		t.Errorf("%+v", p)
 	}
+	if err := p.Apply("frame", []byte(`{"rev":9,"parts":{"swarm":{"state":"healthy"}}}`)); err != nil || len(p.Swarm.Why) != 0 {
+		t.Errorf("%v, still %q", err, p.Swarm.Why)
+	}
 	if err := p.Apply("frame", []byte(`{"rev":1,"full":true,"parts":{}}`)); err != nil || len(p.Nodes) != 0 {
 		t.Errorf("%v, %d nodes after a full frame", err, len(p.Nodes))
 	}

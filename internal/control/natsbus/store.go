@@ -86,7 +86,7 @@ func (c *Conn) Create(ctx context.Context, b control.Bucket, key string, value [
 	if err != nil {
 		return 0, err
 	}
-	rev, err := kv.Create(ctx, control.EscapeElement(key), value)
+	rev, err := throughElection(ctx, func() (uint64, error) { return kv.Create(ctx, control.EscapeElement(key), value) })
 	return rev, translate(b, key, err)
 }
 
@@ -99,7 +99,7 @@ func (c *Conn) CompareAndSet(ctx context.Context, b control.Bucket, key string, 
 	if err != nil {
 		return 0, err
 	}
-	rev, err := kv.Update(ctx, control.EscapeElement(key), value, revision)
+	rev, err := throughElection(ctx, func() (uint64, error) { return kv.Update(ctx, control.EscapeElement(key), value, revision) })
 	return rev, translate(b, key, err)
 }
 

@@ -87,15 +87,7 @@ func run(name, about string, grammar any, args []string, c console) (code int) {
 		args = []string{"--help"}
 	}
 	exit := -1
-	parser, err := kong.New(grammar,
-		kong.Name(name), kong.Description(about), kong.UsageOnError(),
-		kong.Writers(c.out, c.err), kong.Exit(func(n int) { exit = n }),
-		kong.DefaultEnvars("HECATE"), kong.Configuration(tomlFile), kong.Vars{"data": defaultDataDir(), "nodedata": filepath.Join(defaultDataDir(), "node")},
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-	)
-	if err != nil {
-		panic("BUG: the command tree is malformed: " + err.Error())
-	}
+	parser := newParser(name, about, grammar, c, func(n int) { exit = n })
 	defer func() {
 		if exit >= 0 { // --help was printed, and parsing went on
 			code = exit
@@ -116,6 +108,29 @@ func run(name, about string, grammar any, args []string, c console) (code int) {
 	defer stop()
 	parsed.BindTo(ctx, (*context.Context)(nil))
 	return conclude(name, parsed.Run(c), c)
+}
+
+// newParser reads command lines of a grammar. exit is called when --help was
+// printed.
+func newParser(name, about string, grammar any, c console, exit func(int)) *kong.Kong {
+	parser, err := kong.New(grammar,
+		kong.Name(name), kong.Description(about), kong.UsageOnError(),
+		kong.Writers(c.out, c.err), kong.Exit(exit),
+		kong.DefaultEnvars("HECATE"), kong.Configuration(tomlFile), kong.Vars{"data": defaultDataDir(), "nodedata": filepath.Join(defaultDataDir(), "node")},
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+	)
+	if err != nil {
+		panic("BUG: the command tree is malformed: " + err.Error())
+	}
+	return parser
+}
+
+// Check says whether hecate would take a command line, without running it:
+// nil, or what is wrong with its commands, flags and values. What commands
+// find out only when they run, such as whether a file exists, is not looked at.
+func Check(args []string) error {
+	_, err := newParser("hecate", "", &root{}, console{nil, io.Discard, io.Discard}, func(int) {}).Parse(args)
+	return err
 }
 
 // conclude prints an error once and turns it into the exit code.

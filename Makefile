@@ -22,7 +22,7 @@ GO ?= go
 # The race detector compiles the kernels once more, so it runs without them.
 RACE := $(GO) test -race -tags noengine
 
-.PHONY: help up build test test-engine test-race test-clients test-web test-long web lint bench clean tools
+.PHONY: help up build test test-engine test-race test-clients test-web test-long web lint bench release clean tools
 
 help: ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -63,6 +63,10 @@ test-race: tools ## only the race detector's run
 
 test-long: tools build ## full grids: every token, every failure (an hour)
 	@$(GO) test -timeout 120m -tags long ./...
+
+# TARGETS="linux-x86_64-v3" builds some only, VERSION=1.0 names the release.
+release: tools ## archives for other machines in dist/, with checksums
+	@VERSION=$(VERSION) GO=$(GO) tools/release.sh $(TARGETS)
 
 lint: ## linter and vulnerability check, pinned in tools/
 	@cd tools/lint && $(GO) build -o ../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint

@@ -8,6 +8,7 @@ if [ "$("$here/hecate" version | grep -c 'kernels: none')" = 1 ]; then
   exit 0
 fi
 data=$(mktemp -d)
+: >"$data/said"
 swarm=
 finish() {
   [ -z "$swarm" ] || { kill -INT "$swarm" 2>/dev/null && wait "$swarm" || true; }

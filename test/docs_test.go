@@ -18,7 +18,7 @@ type docCommand struct {
 	file  string // from the top of the repository
 	line  int
 	text  string // with the lines that continue it
-	shown string // what stands below it, up to an empty line or the next command
+	shown string // what stands below it in the same block, up to the next command
 }
 
 func (c docCommand) String() string { return fmt.Sprintf("%s:%d: %s", c.file, c.line, c.text) }
@@ -66,7 +66,9 @@ func commandsIn(file, doc string) []docCommand {
 			c.text = strings.TrimSuffix(c.text, `\`) + "\n" + strings.TrimSpace(lines[i])
 		}
 		for _, below := range lines[i+1:] {
-			if _, next := commandLine(below, fenced); next || strings.TrimSpace(below) == "" || strings.HasPrefix(below, "```") {
+			_, next := commandLine(below, fenced)
+			prose := !fenced && below != "" && !strings.HasPrefix(below, "    ")
+			if next || prose || strings.HasPrefix(below, "```") {
 				break
 			}
 			c.shown += below + "\n"
@@ -203,7 +205,7 @@ func TestAMistakeInADocumentIsFound(t *testing.T) {
 	}
 	doc := "text\n\n    $ hecate chat \"a\n    b\" # c\n    said\n\nhecate is no command here\n"
 	got := commandsIn("x.md", doc)
-	if len(got) != 1 || got[0].line != 3 || got[0].text != "hecate chat \"a\nb\" # c" || got[0].shown != "    said\n" {
+	if len(got) != 1 || got[0].line != 3 || got[0].text != "hecate chat \"a\nb\" # c" || got[0].shown != "    said\n\n" {
 		t.Errorf("found %+v", got)
 	}
 }

@@ -198,6 +198,9 @@ func TestTwoGatewaysOnANATSClusterThatLosesAServer(t *testing.T) {
 	if answer, other := one.Ask(harness.Story, map[string]any{"max_tokens": 8}).Text(), two.Ask(harness.Story, map[string]any{"max_tokens": 8}).Text(); answer != other {
 		t.Errorf("one says %q, the other %q", answer, other)
 	}
+	if found, err := filepath.Glob(filepath.Join(second, "headers", "*", "header")); err != nil || len(found) != 1 {
+		t.Errorf("the second gateway did not take the model's header from a node: %v, %v", found, err)
+	}
 
 	crowd := gather(two, 2)
 	crowd.more(two, 2)

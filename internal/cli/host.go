@@ -179,7 +179,7 @@ func (h *host) openGateway(ctx context.Context) error {
 		Name: h.cfg.name, Version: version(), AllowHosts: h.cfg.allowHosts, AllowChaos: h.cfg.allowChaos, RequireKey: h.wantsKey(), Memory: h.cfg.memory,
 		Limits: answer.Limits{RescueTime: h.cfg.rescueTime, ShadeFrom: h.cfg.shadeFrom},
 		Store:  h.plane.Store(), Bus: h.plane.Bus(), Membership: h.plane.Membership(), Pool: h.pool,
-		Reverse: func() []string { return h.plane.Advertised(h.reverse) }, Files: modelFile, Sent: h.weights.Served,
+		Reverse: func() []string { return h.plane.Advertised(h.reverse) }, Files: h.modelFile, Sent: h.weights.Served,
 		Events: h.events, Administrator: h.plane.Administrator, Log: h.cfg.log,
 	}
 	if h.links != nil {

@@ -158,15 +158,6 @@ func unpackDemo(dir dataDir) (string, error) {
 	return path, nil
 }
 
-// modelFile finds a model of the catalogue on this machine.
-func modelFile(rec *control.ModelRecord) (string, error) {
-	if rec.Source == "" {
-		return "", fmt.Errorf("the catalogue does not say where %s is", rec.ID)
-	}
-	_, err := os.Stat(rec.Source)
-	return rec.Source, err
-}
-
 // catalogue makes rec the only model of the store, keeping its first date.
 func (h *host) catalogue(ctx context.Context, rec *control.ModelRecord) error {
 	old, err := control.Models(ctx, h.plane.Store())

@@ -267,21 +267,47 @@ func (g *Gateway) followModels(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("watch the models: %w", err)
 	}
-	for u := range updates {
-		switch {
-		case u.Synced:
-		case u.Deleted:
-			g.catalog.remove(u.Key)
-		default:
-			if err := g.addModel(u.Value); err != nil {
-				g.log.Error("a model cannot be served", "model", u.Key, "because", err)
+	again := time.NewTicker(modelRetry)
+	defer again.Stop()
+	late := map[string][]byte{} // records of models whose file was not to be had
+	for {
+		select {
+		case u, ok := <-updates:
+			switch {
+			case !ok && ctx.Err() == nil:
+				return errors.New("the store's watch of models ended")
+			case !ok:
+				return nil
+			case u.Synced:
+			case u.Deleted:
+				delete(late, u.Key)
+				g.catalog.remove(u.Key)
+			default:
+				g.takeModel(late, u.Key, u.Value)
+			}
+		case <-again.C:
+			for id, value := range late {
+				g.takeModel(late, id, value)
 			}
 		}
 	}
-	if ctx.Err() == nil {
-		return errors.New("the store's watch of models ended")
+}
+
+// modelRetry is how often a model's file is looked for that is not here: a node
+// that has just loaded it may give what is needed.
+const modelRetry = 2 * time.Second
+
+// takeModel adds a model, or remembers it among the late ones.
+func (g *Gateway) takeModel(late map[string][]byte, id string, value []byte) {
+	err := g.addModel(value)
+	if err == nil {
+		delete(late, id)
+		return
 	}
-	return nil
+	if _, known := late[id]; !known {
+		g.log.Error("a model cannot be served", "model", id, "because", err)
+	}
+	late[id] = value
 }
 
 func (g *Gateway) addModel(value []byte) error {

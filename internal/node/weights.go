@@ -66,8 +66,8 @@ func openLarder(cfg weightsConfig) (*larder, error) {
 	}
 	l.fetcher = weights.NewFetcher(weights.FetcherConfig{
 		Cache: l.cache, Gateways: l.gateways, Rate: cfg.rate, Log: cfg.log, Stored: l.restock,
-		Gateway: client(cfg.credentials, identity.RoleGateway, ""),
-		Node:    func(name string) *http.Client { return client(cfg.credentials, identity.RoleNode, name) },
+		Gateway: weights.Client(cfg.credentials, identity.RoleGateway, ""),
+		Node:    func(name string) *http.Client { return weights.Client(cfg.credentials, identity.RoleNode, name) },
 	})
 	l.restock()
 	return l, nil
@@ -92,17 +92,6 @@ func (n *Node) openLarder() (err error) {
 		},
 	})
 	return err
-}
-
-// client reaches one kind of member. Its connections are its own, and do not
-// outlive a transfer.
-func client(c *identity.Credentials, role identity.Role, name string) *http.Client {
-	return &http.Client{Transport: &http.Transport{
-		TLSClientConfig: c.Client(role, name), DisableKeepAlives: true,
-		DialContext:           (&net.Dialer{Timeout: 2 * time.Second}).DialContext,
-		TLSHandshakeTimeout:   10 * time.Second,
-		ResponseHeaderTimeout: 20 * time.Second,
-	}}
 }
 
 // use takes the store and the gateways of the newest attachment.
@@ -140,7 +129,7 @@ func (l *larder) serve(ctx context.Context) error {
 		Peer: l.peer,
 	})
 	srv := &http.Server{
-		Handler: handler, TLSConfig: l.cfg.credentials.Server(nil, identity.RoleNode),
+		Handler: handler, TLSConfig: l.cfg.credentials.Server(nil, identity.RoleNode, identity.RoleGateway),
 		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10,
 		ErrorLog: slog.NewLogLogger(l.cfg.log.Handler(), slog.LevelDebug),
 	}
@@ -152,7 +141,7 @@ func (l *larder) serve(ctx context.Context) error {
 	return nil
 }
 
-// peer names the neighbour that asks. The certificate of one that was removed is
+// peer names the neighbour, or the gateway, that asks. The certificate of one that was removed is
 // good for a while; the plan is newer.
 func (l *larder) peer(r *http.Request) (string, error) {
 	name, err := identity.PeerName(*r.TLS)

@@ -13,9 +13,9 @@ import (
 // weightsPath is what GatewayConfig.Weights answers.
 const weightsPath = "/v1/weights/"
 
-// Node names the node of this swarm that sent a request, or refuses it: the
-// endpoint also serves machines that have no certificate yet.
-func (g *Gateway) Node(r *http.Request) (string, error) {
+// Peer names the node or gateway of this swarm that sent a request, or refuses
+// it: the endpoint also serves machines that have no certificate yet.
+func (g *Gateway) Peer(r *http.Request) (string, error) {
 	if r.TLS == nil {
 		return "", errors.New("only over TLS")
 	}
@@ -23,10 +23,13 @@ func (g *Gateway) Node(r *http.Request) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if id.Swarm != g.Swarm() || id.Role != identity.RoleNode {
-		return "", fmt.Errorf("%w: %s", identity.ErrWrongPeer, id)
+	switch {
+	case id.Swarm == g.Swarm() && id.Role == identity.RoleNode:
+		return id.Name, g.admit(id)
+	case id.Swarm == g.Swarm() && id.Role == identity.RoleGateway:
+		return id.Name, nil
 	}
-	return id.Name, g.admit(id)
+	return "", fmt.Errorf("%w: %s", identity.ErrWrongPeer, id)
 }
 
 // WeightsAddresses are where other nodes can fetch from a living member, host:port;

@@ -21,7 +21,7 @@ var notRun = []struct{ pattern, because string }{
 	{`^hecate (up|serve|node run|chaos proxy|chaos upstream --listen)\b`, "runs until it is stopped; every test of this package starts some"},
 	{`:8092/`, "asks the upstream that fails; chaos_test.go of internal/cli does"},
 	{`http://127\.0\.0\.1:8093`, "goes through the proxy that stands in the document; links_test.go does"},
-	{`attic\.lan|/srv/hecate|hecate-join-|10\.0\.0\.|registry\.example|~/`, "names machines and files of the reader"},
+	{`attic\.lan|/srv/|/var/lib/|hecate-join-|10\.0\.0\.|registry\.example|~/`, "names machines and files of the reader"},
 	{`^hecate engine rm`, "of an engine that is not added"},
 	{`^hecate (token|key) revoke`, "of an id of the reader"},
 	{`^hecate model (add|rm|shard)`, "wants a real model; weights_test.go adds, removes and cuts them"},

@@ -84,7 +84,7 @@ func commandLine(line string, fenced bool) (string, bool) {
 	if !indented && !fenced {
 		return "", false
 	}
-	text = strings.TrimPrefix(text, "$ ")
+	text = strings.TrimPrefix(strings.TrimPrefix(text, "$ "), "sudo -u hecate ")
 	for _, o := range openings {
 		if strings.HasPrefix(text, o) && (o != "echo " || strings.Contains(text, "hecate ")) {
 			return text, true

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds release archives into dist/: tools/release.sh [TARGET...]
+# Builds release archives into dist/, or $DIST: tools/release.sh [TARGET...]
 #
 #   linux-x86_64-v3   machines since about 2013 (AVX2); the fast kernels
 #   linux-x86_64-v2   older ones; the kernels are many times slower
@@ -17,6 +17,7 @@ version=${VERSION:-$(git describe --tags --always --dirty 2>/dev/null || echo de
 version=${version#v}
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
 export GOFLAGS="-buildvcs=false -trimpath" GOOS=linux TZ=UTC LC_ALL=C
+dist=${DIST:-dist}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -43,12 +44,23 @@ compile() {
 notices() {
   printf 'HECATE is under the Apache License 2.0 (LICENSE). Its programs contain the Go standard library, parts of the GNU C\n'
   printf 'library (LGPL 2.1 or later) and of GCC (GPL 3 with the runtime library exception), whose sources are at gnu.org, the\n'
-  printf 'demo model (demo-model/), and these modules:\n'
-  "$go" list -deps -f '{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}} {{.Dir}}{{end}}{{end}}' ./cmd/hecate | sort -u |
-    while read -r module release dir; do
+  printf 'demo model (demo-model/), and these modules and pieces of the page:\n'
+  "$go" list -deps -f '{{with .Module}}{{if not .Main}}{{.Path}} {{.Version}} {{.Dir}} {{$.Dir}}{{end}}{{end}}' ./cmd/hecate |
+    while read -r module release top dir; do # licences of a package's folder, and of those above it
+      while :; do
+        find "$dir" -maxdepth 1 -type f \( -iname 'licen[sc]e*' -o -iname 'notice*' -o -iname 'copying*' \) -printf "$module $release %p\n"
+        [ "$dir" != "$top" ] || break
+        dir=${dir%/*}
+      done
+    done | sort -u |
+    while read -r module release file; do
       printf '\n======== %s %s\n\n' "$module" "$release"
-      find "$dir" -maxdepth 1 -type f \( -iname 'licen[sc]e*' -o -iname 'notice*' -o -iname 'copying*' \) | sort | xargs -r -d '\n' cat
+      cat "$file"
     done
+  for file in web/licenses/*; do
+    printf '\n======== of the page: %s\n\n' "$(basename "$file")"
+    cat "$file"
+  done
 }
 
 # pack TARGET makes the archive of a target.
@@ -65,11 +77,11 @@ pack() {
   notices >"$dir/NOTICE"
   find "$dir" -type d -exec chmod 755 {} + -o -type f -perm /100 -exec chmod 755 {} + -o -type f -exec chmod 644 {} +
   tar -C "$work" --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --format=ustar -cf - "$name" |
-    gzip -9n >"dist/$name.tar.gz"
+    gzip -9n >"$dist/$name.tar.gz"
   rm -rf "$dir"
 }
 
-mkdir -p dist
+mkdir -p "$dist"
 for target in $targets; do
   if [ "$target" = linux-arm64 ] && ! command -v aarch64-linux-gnu-g++ >/dev/null; then
     say "linux-arm64: no cross compiler (sudo apt-get install -y g++-aarch64-linux-gnu): a gateway without engine is built instead"
@@ -77,5 +89,5 @@ for target in $targets; do
   fi
   pack "$target"
 done
-(cd dist && sha256sum ./*.tar.gz | sed 's, \./, ,' >SHA256SUMS)
-say "dist/: $(cd dist && ls ./*.tar.gz | wc -l) archive(s), SHA256SUMS"
+(cd "$dist" && sha256sum ./*.tar.gz | sed 's, \./, ,' >SHA256SUMS)
+say "$dist/: $(cd "$dist" && ls ./*.tar.gz | wc -l) archive(s), SHA256SUMS"

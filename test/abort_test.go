@@ -16,6 +16,7 @@ import (
 // code ends the node's process in the middle of an answer. The answer goes on,
 // the gateway and the other nodes live, and the node comes back.
 func TestAKernelAbortKillsOnlyTheNode(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	binary, trigger := filepath.Join(dir, "hecate"), filepath.Join(dir, "abort")
 	if err := harness.Build(binary, "-tags", "kernelabort"); err != nil {

@@ -14,6 +14,7 @@ import (
 // A script kills, freezes and wakes the nodes that it names, and no others; what
 // it stopped goes on when it ends, also when it failed.
 func TestAScriptOfFailures(t *testing.T) {
+	t.Parallel()
 	s := harness.Up(t, "--allow-chaos")
 	desk, mini := s.Node("desk").PID, s.Node("mini").PID
 	out, errs, code := harness.Run(t, `
@@ -57,6 +58,7 @@ expect lost 0
 
 // An armed failure strikes the next answer; the script sees the rescue.
 func TestAScriptArmsAFailure(t *testing.T) {
+	t.Parallel()
 	s := harness.Up(t, "--allow-chaos")
 	want := s.Ask(harness.Story, limit64(nil)).Text()
 	run := func(script string) {
@@ -75,6 +77,7 @@ func TestAScriptArmsAFailure(t *testing.T) {
 
 // Without leave nothing is done.
 func TestAScriptNeedsLeave(t *testing.T) {
+	t.Parallel()
 	s := harness.Up(t)
 	pid := s.Node("laptop").PID
 	_, errs, code := harness.Run(t, "kill laptop", "chaos", "run", "-", "--url", s.URL)

@@ -41,6 +41,7 @@ func rescuesOf(t *testing.T, extra string) int {
 // A node that dies in the middle of an answer costs the official client nothing:
 // the text is the one it would have been.
 func TestOfficialGoClientOutlivesANode(t *testing.T) {
+	t.Parallel()
 	s := harness.Up(t, "--allow-chaos")
 	c := officialClient(s)
 	want := ask(t, c, tale(80)).Choices[0].Message.Content
@@ -128,6 +129,7 @@ func wakeAll(t *testing.T, s *harness.Swarm) {
 // When the last path is gone, a client learns it: by an error after the text so
 // far, or instead of an answer. A text that merely ends would be taken for whole.
 func TestAStreamNeverLies(t *testing.T) {
+	t.Parallel()
 	s := harness.Up(t, "--nodes", "1", "--copies", "1", "--allow-chaos", "--rescue-time", "300ms")
 	c := officialClient(s)
 	want := ask(t, c, tale(80)).Choices[0].Message.Content

@@ -30,6 +30,7 @@ func altered(t *testing.T, text string, change func(*enrol.Token)) string {
 
 // Who is not let in is told why in one line, and what to do.
 func TestMachinesThatAreNotLetIn(t *testing.T) {
+	t.Parallel()
 	s, other := harness.Serve(t), harness.Serve(t)
 	make := func(more ...string) string {
 		return strings.TrimSpace(s.Do(append([]string{"token", "create"}, more...)...))
@@ -77,6 +78,7 @@ func TestMachinesThatAreNotLetIn(t *testing.T) {
 // A machine that is too small for one layer is a member, and says that it holds
 // nothing and why.
 func TestAMachineTooSmallForALayer(t *testing.T) {
+	t.Parallel()
 	s := harness.Serve(t, "--copies", "1")
 	harness.Join(t, "large", "--join", s.Token(), "--memory", "64MiB")
 	s.AwaitHealthy()
@@ -89,6 +91,7 @@ func TestAMachineTooSmallForALayer(t *testing.T) {
 
 // One machine that is started and killed again and again is one member.
 func TestTheSameMachineTwentyTimes(t *testing.T) {
+	t.Parallel()
 	s := harness.Serve(t, "--copies", "1")
 	data, token := t.TempDir(), s.Token()
 	for i := range 20 {
@@ -120,6 +123,7 @@ func standStill(t *testing.T, d time.Duration) {
 // A gateway that stood still for longer than any node may be silent condemns
 // nobody, and goes on.
 func TestAGatewayThatStoodStillCondemnsNobody(t *testing.T) {
+	t.Parallel()
 	s := harness.Serve(t)
 	harness.Join(t, "first", "--join", s.Token(), "--memory", "64MiB")
 	harness.Join(t, "second", "--join", s.Token(), "--memory", "64MiB")
@@ -137,6 +141,7 @@ func TestAGatewayThatStoodStillCondemnsNobody(t *testing.T) {
 // 200 ms each way and a loss of 5 %, on the control plane and on the data plane:
 // slow, but nobody is condemned and nothing is lost.
 func TestASlowAndLossyNetwork(t *testing.T) {
+	t.Parallel()
 	join, bus := freePort(t), freePort(t)
 	s := harness.Serve(t, "--join-listen", join, "--bus-listen", bus, "--advertise", "127.0.0.3", "--allow-chaos", "--copies", "1")
 	bad := faultproxy.Direction{Delay: 200 * time.Millisecond, Loss: 0.05}
@@ -176,6 +181,7 @@ func TestASlowAndLossyNetwork(t *testing.T) {
 // Every control route wants credentials of its own: none are not enough, and
 // neither are another's.
 func TestControlRoutesRefuse(t *testing.T) {
+	t.Parallel()
 	s := harness.Serve(t)
 	harness.Join(t, "mini", "--join", s.Token(), "--memory", "64MiB")
 	s.Await("mini is a member", time.Minute, func() bool { return listedNodes(t, s)["mini"].Status == "alive" })

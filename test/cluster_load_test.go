@@ -130,6 +130,7 @@ func draining(s *harness.Swarm) (n int) {
 // Under constant load a node is drained at once: its answers go on elsewhere,
 // none is lost and none differs, and the node is empty.
 func TestANodeIsDrainedAtOnceUnderLoad(t *testing.T) {
+	t.Parallel()
 	s := harness.Serve(t)
 	harness.Join(t, "first", "--join", s.Token(), "--memory", "64MiB")
 	harness.Join(t, "second", "--join", s.Token(), "--memory", "64MiB")
@@ -154,6 +155,7 @@ func TestANodeIsDrainedAtOnceUnderLoad(t *testing.T) {
 // Nodes come and go under constant load: nothing is lost, each change is a new
 // plan and a new generation of the pool, and what it replaced drains.
 func TestNodesComeAndGoUnderLoad(t *testing.T) {
+	t.Parallel()
 	s := harness.Serve(t)
 	harness.Join(t, "first", "--join", s.Token(), "--memory", "64MiB")
 	harness.Join(t, "second", "--join", s.Token(), "--memory", "64MiB")

@@ -179,6 +179,7 @@ func copyAuthority(t *testing.T, from, to string) {
 // plans, under load on the other one. Nothing is lost and nobody condemned; the
 // other one plans, lets in a new machine, and the first one comes back.
 func TestTwoGatewaysOnANATSClusterThatLosesAServer(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("three servers with synced files take seconds")
 	}

@@ -117,6 +117,7 @@ func happened(t *testing.T, stream <-chan message, kind, node string) message {
 // The same story in the list, in the stream, in the live picture, in the log and
 // in the metrics: a node dies and comes back.
 func TestOneStreamOfEvents(t *testing.T) {
+	t.Parallel()
 	s := harness.Up(t)
 	live := watch(t, s.URL+"/v1/swarm/live", "")
 	var first report.Frame
@@ -188,6 +189,7 @@ func TestOneStreamOfEvents(t *testing.T) {
 
 // Only the admin token steers, and only from a page of this gateway.
 func TestPauseOverHTTP(t *testing.T) {
+	t.Parallel()
 	s := harness.Up(t)
 	var access struct {
 		Token string `json:"token"`

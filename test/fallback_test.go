@@ -21,6 +21,7 @@ import (
 // demo model, and a tiny one, of which each node has a copy, answers for it, says
 // so, and steps back by itself.
 func TestAFallbackModelStandsIn(t *testing.T) {
+	t.Parallel()
 	tiny := filepath.Join(t.TempDir(), "tiny.gguf")
 	if err := randmodel.WriteFile(tiny, randmodel.Tiny(gguf.Q8_0, 1)); err != nil {
 		t.Fatal(err)

@@ -31,6 +31,7 @@ func idle(st report.Status) bool {
 // the first token, in the middle, or while they wait for room. Everything is freed
 // and nothing counts as lost, and those who stay have their answers.
 func TestClientsLeaveAtRandomPoints(t *testing.T) {
+	t.Parallel()
 	s := harness.Up(t, "--nodes", "2", "--copies", "2")
 	want := s.Ask(harness.Story, nil).Text()
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -78,6 +79,7 @@ func leave(s *harness.Swarm, pieces int, soon time.Duration) {
 // TestStuckClientsHoldNobody: clients that ask for much and never read do not keep
 // others from their answers, and when they are gone nothing is left of them.
 func TestStuckClientsHoldNobody(t *testing.T) {
+	t.Parallel()
 	s := harness.Up(t, "--nodes", "2", "--copies", "2")
 	want := s.Ask(harness.Story, limit64(nil)).Text()
 	var stuck []net.Conn

@@ -44,6 +44,7 @@ func (r *rehearsal) during(t *testing.T, pieces int, do func(route string)) harn
 // Whatever befalls the link to a node in the middle of an answer, the text is the
 // same; and a node whose connections broke goes on with the state that it kept.
 func TestALinkThatFailsInAnAnswer(t *testing.T) {
+	t.Parallel()
 	r := rehearse(t)
 	want := r.Ask(harness.Story, limit64(nil)).Text()
 	for _, c := range []struct {
@@ -103,6 +104,7 @@ func pidsIn(st report.Status) map[string]int {
 
 // Every node dies in the middle of an answer, and what comes back goes on with it.
 func TestAllCopiesDieAndReturn(t *testing.T) {
+	t.Parallel()
 	r := rehearse(t)
 	want := r.Ask(harness.Story, limit64(nil)).Text()
 	for _, pieces := range allDead {
@@ -145,6 +147,7 @@ func (r *rehearsal) tryAll(t *testing.T, pieces int, want string) bool {
 // not draw the requests to it: here it reports that it is well, and refuses every
 // connection of the data plane.
 func TestANodeThatFailsFastDoesNotAttract(t *testing.T) {
+	t.Parallel()
 	r := rehearse(t, "--nodes", "4", "--copies", "4")
 	want := r.Ask(harness.Story, limit64(nil)).Text()
 	first := r.Status().Nodes[0].ID
@@ -182,6 +185,7 @@ func sum(counts map[string]int64) (n int64) {
 // Every script that ships holds, while somebody asks all the time. An answer is
 // the usual one, or refused because no copy was left when it began.
 func TestDrillsHold(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob("../examples/drills/*.drill")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no drills: %v", err)

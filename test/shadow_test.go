@@ -15,6 +15,7 @@ import (
 // have shadows, which a rescue takes over as far as they have come. The text is
 // that of the undisturbed run all the same.
 func TestAKillOfALongAnswer(t *testing.T) {
+	t.Parallel()
 	s := harness.Up(t, "--allow-chaos")
 	question := strings.Repeat("A red fox found an old lantern in a busy harbour. ", 22) + harness.Story
 	more := map[string]any{"max_tokens": 120}
@@ -33,7 +34,7 @@ func TestAKillOfALongAnswer(t *testing.T) {
 			}
 		}
 	}
-	replays := regexp.MustCompile(`"replayed":(\d+)`).FindAllStringSubmatch(s.Log(), -1)
+	replays := regexp.MustCompile(`\\?"replayed\\?":(\d+)`).FindAllStringSubmatch(s.Log(), -1)
 	if len(replays) < 6 {
 		t.Errorf("%d rescues are told of in the log, want 6", len(replays))
 	}

@@ -134,6 +134,7 @@ func isPerson(t *testing.T, text string) {
 
 // TestShapedAnswers uses schemas, tools and embeddings with OpenAI's own client.
 func TestShapedAnswers(t *testing.T) {
+	t.Parallel()
 	s := upCaller(t)
 	c := officialClient(s)
 	t.Run("schema", func(t *testing.T) { clientSchema(t, c) })
@@ -379,6 +380,7 @@ func wantFault(t *testing.T, err error, status int, code, words string) {
 // schema and of answers that call: what is said is what would have been said,
 // because the grammar's state is that of the tokens.
 func TestAKillInAShapedAnswer(t *testing.T) {
+	t.Parallel()
 	s := upCaller(t)
 	c := officialClient(s)
 	for name, p := range map[string]openai.ChatCompletionNewParams{"schema": shaped(11), "calls": calling(12, named("keep"))} {
@@ -415,6 +417,7 @@ func TestAKillInAShapedAnswer(t *testing.T) {
 
 // TestAKillWhileEmbedding: the vector is the same to the last bit.
 func TestAKillWhileEmbedding(t *testing.T) {
+	t.Parallel()
 	s := upCaller(t)
 	embed := func() (body struct {
 		Data   []struct{ Embedding []float32 }

@@ -19,6 +19,7 @@ import (
 
 // Starting badly is refused in one clear line, and nothing is left running.
 func TestUpRefuses(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	write := func(name string, data []byte) string {
 		path := filepath.Join(dir, name)
@@ -72,6 +73,7 @@ func TestUpRefuses(t *testing.T) {
 }
 
 func TestTheDataFolderIsForOne(t *testing.T) {
+	t.Parallel()
 	s := harness.Up(t, "--nodes", "1", "--copies", "1")
 	_, errs, code := harness.Run(t, "", "up", "--listen", "127.0.0.1:0", "--data", s.Data)
 	if code != 1 || !strings.Contains(errs, "--data") {
@@ -84,6 +86,7 @@ func TestTheDataFolderIsForOne(t *testing.T) {
 
 // Whatever ends `hecate up`, nothing stays behind.
 func TestNothingIsLeftRunning(t *testing.T) {
+	t.Parallel()
 	for name, sig := range map[string]syscall.Signal{"SIGINT": syscall.SIGINT, "SIGTERM": syscall.SIGTERM, "SIGKILL": syscall.SIGKILL} {
 		t.Run(name, func(t *testing.T) {
 			s := harness.Up(t)
@@ -110,6 +113,7 @@ func TestNothingIsLeftRunning(t *testing.T) {
 
 // The same folder again: the nodes keep their identity, the swarm its plan.
 func TestARestartKeepsTheSwarm(t *testing.T) {
+	t.Parallel()
 	data := t.TempDir()
 	first := harness.UpIn(t, data)
 	before := first.Status()
@@ -125,6 +129,7 @@ func TestARestartKeepsTheSwarm(t *testing.T) {
 }
 
 func TestCommandsFindTheSwarm(t *testing.T) {
+	t.Parallel()
 	s := harness.Up(t)
 	out, errs, code := harness.Run(t, "", "status", "--json", "--data", s.Data)
 	var st report.Status
@@ -164,6 +169,7 @@ func TestCommandsFindTheSwarm(t *testing.T) {
 }
 
 func TestUpPrintsEventsAsJSON(t *testing.T) {
+	t.Parallel()
 	s := harness.UpJSON(t, "--nodes", "1", "--copies", "1")
 	kinds := map[string]bool{}
 	for _, line := range s {

@@ -43,6 +43,7 @@ func (r *rehearsal) killEverywhere(t *testing.T, stages ...int) {
 
 // Every layer is held twice: the lost range alone is taken over.
 func TestAKillAtAnyToken(t *testing.T) {
+	t.Parallel()
 	r := rehearse(t)
 	r.killEverywhere(t, 0, 1)
 	if r.kinds["splice"] == 0 || r.kept == 0 {
@@ -52,6 +53,7 @@ func TestAKillAtAnyToken(t *testing.T) {
 
 // Each node holds the whole model: another copy takes over.
 func TestAKillAtAnyTokenOfAWholeCopy(t *testing.T) {
+	t.Parallel()
 	r := rehearse(t, "--nodes", "2", "--copies", "2")
 	r.killEverywhere(t, 0)
 	if r.kinds["copy"] == 0 {
@@ -59,20 +61,23 @@ func TestAKillAtAnyTokenOfAWholeCopy(t *testing.T) {
 	}
 }
 
-// Without boundary states a substitute in the middle cannot be fed: another copy
-// of two stages takes over.
+// Without boundary states a substitute in the middle is fed by computing all
+// positions again, on the survivor before it or on another copy of two stages:
+// whichever is sooner. The text is the same either way.
 func TestAKillAtAnyTokenWithoutBoundaryStates(t *testing.T) {
+	t.Parallel()
 	r := rehearse(t, "--nodes", "4", "--copies", "2", "--boundary-memory", "1")
 	r.drops = true
 	r.killEverywhere(t, 1)
-	if r.kinds["copy"] == 0 {
-		t.Errorf("no other copy took over: %v", r.kinds)
+	if r.kinds["copy"]+r.kinds["splice"] == 0 {
+		t.Errorf("nobody took over: %v", r.kinds)
 	}
 }
 
 // TestASilenceAtAnyToken does the same with nodes that freeze and nodes whose
 // packets vanish.
 func TestASilenceAtAnyToken(t *testing.T) {
+	t.Parallel()
 	r := rehearse(t)
 	for i, at := range silentTokens {
 		more := limit64(nil)
@@ -89,6 +94,7 @@ func TestASilenceAtAnyToken(t *testing.T) {
 
 // Two nodes die in one answer: the same stage's twice, and those of two stages.
 func TestTwoKillsInOneAnswer(t *testing.T) {
+	t.Parallel()
 	r := rehearse(t)
 	for _, mode := range []map[string]any{nil, sampled} {
 		more := limit64(mode)
@@ -109,6 +115,7 @@ func TestTwoKillsInOneAnswer(t *testing.T) {
 // The substitute dies while it replays, before it has seen the token that the
 // first one died of.
 func TestAKillDuringReplay(t *testing.T) {
+	t.Parallel()
 	r := rehearse(t)
 	want := r.Ask(harness.Story, limit64(nil)).Text()
 	for i, at := range replayKills {

@@ -14,6 +14,7 @@ import (
 // TestTraces: a collector gets the spans of an answer, also of its rescue, and
 // nothing that was said.
 func TestTraces(t *testing.T) {
+	t.Parallel()
 	c := tracetest.New(t)
 	s := harness.Up(t, "--allow-chaos", "--otlp", c.URL)
 	code, _, body := s.Post(context.Background(), "/v1/swarm/chaos/arm", map[string]any{"stage": 1, "at_token": 20, "action": "kill"})
@@ -48,6 +49,7 @@ func TestTraces(t *testing.T) {
 
 // TestACollectorThatIsGone costs nothing.
 func TestACollectorThatIsGone(t *testing.T) {
+	t.Parallel()
 	s := harness.Up(t, "--otlp", "http://127.0.0.1:1")
 	if s.Ask(harness.Story, limit64(nil)).Text() == "" {
 		t.Error("no answer")

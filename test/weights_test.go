@@ -76,6 +76,7 @@ func awaitHolding(s *harness.Swarm, nodes ...string) {
 // A node with an empty folder fetches its layers and serves; the next one takes
 // them from it: each byte leaves the gateway once.
 func TestEachByteLeavesTheGatewayOnce(t *testing.T) {
+	t.Parallel()
 	s := harness.Serve(t)
 	size := demoBytes(t, s)
 	first := worker(t, s, "first", filepath.Join(t.TempDir(), "first"))
@@ -108,6 +109,7 @@ const inFlight = 512 << 10
 // A node that is killed half way goes on from there; a piece that decayed
 // meanwhile is noticed, named and fetched again.
 func TestAFetchGoesOnAfterAKill(t *testing.T) {
+	t.Parallel()
 	s := harness.Serve(t, "--send-rate", "700KB")
 	size := demoBytes(t, s)
 	dir := filepath.Join(t.TempDir(), "first")
@@ -154,6 +156,7 @@ func piecesOf(t *testing.T, dir, name string) []string {
 // Weights are for members: a machine without a certificate, or with another
 // swarm's, gets nothing.
 func TestStrangersFetchNothing(t *testing.T) {
+	t.Parallel()
 	s := harness.Serve(t)
 	client, err := admin.Open(s.Data)
 	if err != nil {
@@ -216,6 +219,7 @@ func smallModel(t *testing.T, name string) string {
 // A model comes and goes under load: nobody's request is lost, and an answer of
 // the model that goes is finished.
 func TestAModelComesAndGoesUnderLoad(t *testing.T) {
+	t.Parallel()
 	s := harness.Serve(t)
 	for _, name := range []string{"first", "second"} {
 		worker(t, s, name, filepath.Join(t.TempDir(), name))
@@ -283,6 +287,7 @@ func TestAModelComesAndGoesUnderLoad(t *testing.T) {
 // A node whose disk is full says so, the swarm goes on serving, and the node goes
 // on by itself when there is room.
 func TestAFullDiskMendsItself(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=1500k", "tmpfs", dir).CombinedOutput(); err != nil {
 		t.Skipf("no small disk can be had here: %v: %s", err, out)

@@ -73,12 +73,12 @@ type Health struct {
 	Stored      []Stored `json:"stored,omitempty"`
 	WeightsPort int      `json:"weights_port,omitempty"`
 
-	MemoryUsed     int64   `json:"memory_used"`   // bytes of weights, KV and buffers
-	MemoryBudget   int64   `json:"memory_budget"` // bytes
-	Cells          int     `json:"cells"`         // KV cells (tokens) in all
-	FreeCells      int     `json:"free_cells"`    // of them free and not reserved
-	TokensComputed int64   `json:"tokens_computed"`
-	Sessions       int     `json:"sessions"` // open now
+	MemoryUsed     int64   `json:"memory_used"`     // bytes of weights, KV and buffers
+	MemoryBudget   int64   `json:"memory_budget"`   // bytes
+	Cells          int     `json:"cells"`           // KV cells (tokens) in all
+	FreeCells      int     `json:"free_cells"`      // of them free and not reserved
+	TokensComputed int64   `json:"tokens_computed"` // for answers; what shadows compute ahead is left out
+	Sessions       int     `json:"sessions"`        // open now
 	ServedRequests int64   `json:"served_requests"`
 	FailedRequests int64   `json:"failed_requests"`
 	LastLatencyMS  float64 `json:"last_latency_ms"` // the newest sample, not averaged; diagnosis only

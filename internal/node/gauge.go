@@ -59,12 +59,15 @@ func (g *gauge) closed(err error) {
 	}
 }
 
-// stepped takes one finished step. The latency that routing prices is that of a
-// decode step: one row, waiting included.
+// stepped takes one finished step. What a shadow computes is no row of an answer:
+// rows are those through which answers went. The latency that routing prices is
+// that of a decode step: one row, waiting included.
 func (g *gauge) stepped(o stage.Open, r stage.Result) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.mu.rows[fragmentKey{o.Model, o.First, o.Last}] += int64(r.Rows)
+	if !o.Shadow {
+		g.mu.rows[fragmentKey{o.Model, o.First, o.Last}] += int64(r.Rows)
+	}
 	if r.Rows != 1 {
 		return
 	}

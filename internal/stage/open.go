@@ -18,6 +18,7 @@ type Open struct {
 	Resume  bool     `json:"resume,omitempty"`  // take up the kept state if there is one
 	Sampler *Sampler `json:"sampler,omitempty"` // only for the stage that holds the head, unless States
 	States  bool     `json:"states,omitempty"`  // the stage that holds the head draws nothing and gives hidden states, after the model's last norm
+	Shadow  bool     `json:"shadow,omitempty"`  // computes ahead for an answer that runs elsewhere; not counted as its work
 	Chaos   *Chaos   `json:"chaos,omitempty"`   // obeyed only by a node that was started to allow it
 }
 

@@ -165,7 +165,7 @@ func (a *Answer) lay(sh *shadow) bool {
 	for i, s := range sh.standby.Stages {
 		l := &link{index: i, stage: s, last: s.Layers.Last == layers-1, sent: -1}
 		o := a.opening(l, false, false)
-		o.Session, o.Chaos = sh.name, nil
+		o.Session, o.Chaos, o.Shadow = sh.name, nil, true
 		b, err := o.Encode()
 		if err != nil {
 			return false

@@ -344,7 +344,7 @@ func checkBadRequests(t *testing.T, s *harness.Swarm) {
 		{"prompt over the context", "/v1/chat/completions", map[string]any{"model": harness.Model, "messages": []map[string]string{{"role": "user", "content": long}}}, 400, "context_length_exceeded"},
 		{"body over the limit", "/v1/chat/completions", `{"model":"` + strings.Repeat("x", openai.MaxBody) + `"}`, 413, "request_too_large"},
 		{"empty prompt", "/v1/completions", map[string]any{"model": harness.Model, "prompt": []int{}}, 400, "invalid_value"},
-		{"tools", "/v1/chat/completions", map[string]any{"model": harness.Model, "messages": user, "tools": []map[string]any{{"type": "function"}}}, 400, "unsupported_parameter"},
+		{"tools", "/v1/chat/completions", map[string]any{"model": harness.Model, "messages": user, "tools": []map[string]any{{"type": "function", "function": map[string]any{"name": "f"}}}}, 400, "unsupported_parameter"},
 		{"unknown path", "/v1/nothing", `{}`, 404, "unknown_url"},
 		{"chaos without leave", "/v1/swarm/chaos/arm", `{"stage":0,"at_token":1,"action":"kill"}`, 403, "chaos_not_allowed"},
 	} {

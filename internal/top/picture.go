@@ -82,26 +82,11 @@ func (p *Picture) frame(data []byte) error {
 
 func (p *Picture) part(name string, body json.RawMessage) error {
 	kind, id, _ := strings.Cut(name, "/")
-	gone := string(body) == "null"
 	switch kind {
 	case "node":
-		if gone {
-			delete(p.Nodes, id)
-			return nil
-		}
-		var n report.LiveNode
-		err := json.Unmarshal(body, &n)
-		p.Nodes[id] = n
-		return err
+		return keep(p.Nodes, id, body)
 	case "model":
-		if gone {
-			delete(p.Models, id)
-			return nil
-		}
-		var m report.Model
-		err := json.Unmarshal(body, &m)
-		p.Models[id] = m
-		return err
+		return keep(p.Models, id, body)
 	case "swarm":
 		return renew(&p.Swarm, body)
 	case "answers":
@@ -114,6 +99,18 @@ func (p *Picture) part(name string, body json.RawMessage) error {
 		return renew(&p.Pulse, body)
 	}
 	return nil // of a later gateway
+}
+
+// keep puts a part under its name, or takes it away when it is gone.
+func keep[T any](among map[string]T, id string, body json.RawMessage) error {
+	if string(body) == "null" {
+		delete(among, id)
+		return nil
+	}
+	var fresh T
+	err := json.Unmarshal(body, &fresh)
+	among[id] = fresh
+	return err
 }
 
 // renew decodes a part into a value of its own: what it leaves out must not

@@ -123,6 +123,10 @@ func TestNothingAnswersWithoutAKey(t *testing.T) {
 			t.Errorf("GET %s without a key: %d, want 401", path, code)
 		}
 	}
+	s.Await("the gateway knows its keys", time.Minute, func() bool { // until then it says 503
+		code, _ := knock(t, s, http.MethodPost, "/v1/completions", "sk-hecate-guess")
+		return code != http.StatusServiceUnavailable
+	})
 	for _, path := range []string{"/v1/chat/completions", "/v1/completions", "/v1/swarm/chaos/arm"} {
 		if code, _ := knock(t, s, http.MethodPost, path, "sk-hecate-guess"); code != http.StatusUnauthorized {
 			t.Errorf("POST %s with a guess: %d, want 401", path, code)

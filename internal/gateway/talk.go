@@ -121,7 +121,6 @@ func checkBias(params []sampling.Params, m *Model) ([]sampling.Params, *openai.E
 type ear struct {
 	style  calls.Style
 	parser *calls.Parser
-	ids    []string // of the calls so far
 }
 
 // ear is what each choice of a wish listens with.

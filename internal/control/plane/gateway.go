@@ -125,7 +125,7 @@ func (g *Gateway) openIdentity(context.Context) error {
 	if g.key, err = identity.LoadOrMakeKey(filepath.Join(g.cfg.Dir, "gateway.key")); err != nil {
 		return err
 	}
-	chain, err := g.issue(nil)
+	chain, err := g.issue(context.Background())
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ var errAlone = errors.New("not all choices find room, although nothing else is r
 // alone tells a lack of room that will pass from one that will not.
 func alone(q *queue, err error) error {
 	if errors.Is(err, dispatch.ErrNotTogether) && q.pace.answers == 0 {
-		return fmt.Errorf("%w: %v", errAlone, err)
+		return fmt.Errorf("%w: %s", errAlone, err.Error()) // not wrapped: it will not pass
 	}
 	return err
 }

@@ -15,13 +15,11 @@ import (
 
 // places gives shadows the places that it was told, by the stage's node.
 type places struct {
-	mu     sync.Mutex
-	of     map[string][]swarm.Stage
-	taken  map[uint64]context.CancelFunc
-	next   uint64
-	asked  int
-	spent  []uint64 // that a rescue was offered
-	warmth map[string]int
+	mu    sync.Mutex
+	of    map[string][]swarm.Stage
+	taken map[uint64]context.CancelFunc
+	next  uint64
+	asked int
 }
 
 func newPlaces(of map[string][]swarm.Stage) *places {

@@ -9,7 +9,6 @@ import (
 // builder makes the nodes of rules, at first with moves that take nothing.
 type builder struct {
 	nodes []rawNode
-	moves int
 	err   error
 }
 

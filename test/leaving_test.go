@@ -114,28 +114,49 @@ func TestStuckClientsHoldNobody(t *testing.T) {
 }
 
 // TestLongPromptsSpread: 64 long prompts that come at once are spread evenly over
-// eight equal copies.
+// eight equal copies. On a busy machine some are asked for a second time elsewhere,
+// because their first token is late (hedges); a round in which such a second try
+// won says nothing about the spread and is made again.
 func TestLongPromptsSpread(t *testing.T) {
 	s := harness.Up(t, "--nodes", "8", "--copies", "8")
+	for range aims {
+		before := s.Status()
+		served := spread(t, s)
+		least, most := 64, 0
+		for _, n := range before.Nodes {
+			least, most = min(least, served[n.ID]), max(most, served[n.ID])
+		}
+		t.Logf("most loaded %d prompts, least loaded %d", most, least)
+		if float64(most) <= 1.3*float64(least) {
+			return
+		}
+		if rescued(before, s.Status())["hedge"] == 0 {
+			t.Fatalf("one node served %d prompts, another %d: want at most 1.3 times as many", most, least)
+		}
+	}
+	t.Errorf("%d times second tries were faster than the first ones", aims)
+}
+
+// spread asks 64 long prompts at once, and counts whom they went to.
+func spread(t *testing.T, s *harness.Swarm) map[string]int {
+	t.Helper()
 	prompt := strings.Repeat("Tell me a long story about a fox and a lantern. ", 24)
-	before := steady(s)
+	served := map[string]int{}
+	var mu sync.Mutex
 	var clients sync.WaitGroup
 	for range 64 {
 		clients.Go(func() {
-			if a := s.AskWith(t, prompt, map[string]any{"max_tokens": 4}); a.Usage.PromptTokens < 200 {
+			a := s.AskWith(t, prompt, map[string]any{"max_tokens": 4})
+			if a.Usage.PromptTokens < 200 {
 				t.Errorf("a prompt of %d tokens is not long", a.Usage.PromptTokens)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for _, node := range nodesOf(a.Header.Get("X-Hecate-Route")) {
+				served[node]++
 			}
 		})
 	}
 	clients.Wait()
-	after := steady(s)
-	least, most := int64(1<<62), int64(0)
-	for node, n := range after {
-		n -= before[node]
-		least, most = min(least, n), max(most, n)
-	}
-	t.Logf("most loaded %d rows, least loaded %d", most, least)
-	if float64(most) > 1.3*float64(least) {
-		t.Errorf("one node computed %d rows, another %d: want at most 1.3 times as many", most, least)
-	}
+	return served
 }

@@ -48,6 +48,7 @@ type Answer struct {
 	story     story
 	stuck     time.Time // when a way off a node that yields was last looked for in vain
 	exactness exactness
+	struck    map[int]bool   // orders of chaos that were carried out
 	deaths    map[int]*death // by position: nodes that died computing it
 	company   company
 }

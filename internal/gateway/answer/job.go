@@ -41,7 +41,7 @@ type Chaos struct {
 	Stage   int
 	AtToken int
 	Action  string
-	Rescues int
+	Rescues int // from this rescue on; 0: from the beginning
 }
 
 // Need is what the router must know to choose.

@@ -21,6 +21,7 @@ type link struct {
 	ctx     context.Context // ends with the answer, or when the node is declared dead
 	stop    func()
 
+	order    int // one more than the place in Job.Chaos of the failure that the node is to suffer; 0: none
 	effort   effort
 	held     int
 	maxRows  int
@@ -70,23 +71,8 @@ func (a *Answer) opening(l *link, rescue, resume bool) stage.Open {
 	if o.States = l.last && a.job.States != nil; l.last && !o.States {
 		o.Sampler = &stage.Sampler{Params: a.job.Params, Prompt: len(a.job.Prompt), Tokens: a.tokens}
 	}
-	o.Chaos = a.chaos(l.index, rescue)
+	o.Chaos, l.order = a.chaos(l.index, rescue)
 	return o
-}
-
-// chaos is the failure that the node of a stage shall inflict on itself. Of a
-// node that was opened for a rescue, that rescue counts as made.
-func (a *Answer) chaos(index int, rescue bool) *stage.Chaos {
-	rescues := 0
-	if rescue {
-		rescues = len(a.story.rescued) + a.story.attempts
-	}
-	for _, c := range a.job.Chaos {
-		if c.Stage == index && c.Rescues == rescues {
-			return &stage.Chaos{AtToken: c.AtToken, Prompt: len(a.job.Prompt), Action: c.Action}
-		}
-	}
-	return nil
 }
 
 // watch ties the link's life to the answer's and the node's.

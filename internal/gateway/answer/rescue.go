@@ -68,6 +68,7 @@ func (a *Answer) condemn(f *stageError) error {
 func (a *Answer) abandon(f *stageError) {
 	if l := a.links[f.stage]; l != nil {
 		a.account(l, a.phase())
+		a.strikes(l.order)
 		l.drop()
 		a.links[f.stage] = nil
 	}

@@ -29,7 +29,6 @@ type rehearsal struct {
 	kept  int            // of them: a stage survived a splice, and its rows were counted
 	drops bool           // boundary states are not kept, so that survivors compute again
 	kinds map[string]int // rescues that they met, by kind
-	twice int            // trials of two failures in which both struck
 }
 
 // rehearse starts a swarm and measures an undisturbed answer.
@@ -122,21 +121,20 @@ func (r *rehearsal) struck(t *testing.T, x trial) bool {
 	}
 	// A silence before the first token is overtaken by a second try: then nothing
 	// was rescued, and only the counters tell.
-	told, deaths := rescues+kinds["hedge"], x.deaths()
-	if told < r.least(x) {
-		t.Errorf("%s: told of %d rescues, want %d (counted were %v)", x, rescues, r.least(x), kinds)
+	if n := rescues + kinds["hedge"]; n < max(1, x.rescues) {
+		t.Errorf("%s: told of %d rescues, want %d (counted were %v)", x, rescues, max(1, x.rescues), kinds)
 	}
 	r.tries++
 	for k, n := range kinds {
 		r.kinds[k] += n
 	}
-	fewest := deaths
-	if len(x.failures) > 1 {
-		fewest = min(deaths, 1) // the second one may strike nobody, or a process that is new
+	deaths := 0
+	for _, f := range x.failures {
+		if f.Action == "kill" {
+			deaths++
+		}
 	}
-	if r.expectDeaths(x, before, fewest, deaths) > 1 || told > 1 {
-		r.twice++
-	}
+	r.expectDeaths(x, before, deaths)
 	if counts && maps.Equal(kinds, map[string]int{"splice": 1}) {
 		r.expectNothingTwice(x, before, computed, first, last)
 	}
@@ -158,28 +156,8 @@ func (r *rehearsal) answer(t *testing.T, x trial) (text string, rescues int, fir
 	return st.Text, st.Rescues, st.Header.Get("X-Hecate-Route"), st.Route
 }
 
-// least is how many rescues an answer must tell of. Of two failures the second may
-// find nobody: when the route was cut anew by the first rescue, its stage is gone.
-func (r *rehearsal) least(x trial) int {
-	if len(x.failures) > 1 {
-		return 1
-	}
-	return max(1, x.rescues)
-}
-
-// deaths is how many processes a trial may kill.
-func (x trial) deaths() (n int) {
-	for _, f := range x.failures {
-		if f.Action == "kill" {
-			n++
-		}
-	}
-	return n
-}
-
-// expectDeaths waits until the fewest processes are gone that may be, and wants no
-// more gone than the most.
-func (r *rehearsal) expectDeaths(x trial, before report.Status, fewest, most int) int {
+// expectDeaths waits until so many processes are gone, no more and no fewer.
+func (r *rehearsal) expectDeaths(x trial, before report.Status, deaths int) {
 	r.T.Helper()
 	gone := func() (n int) {
 		for _, pid := range processesOf(before) {
@@ -189,12 +167,10 @@ func (r *rehearsal) expectDeaths(x trial, before report.Status, fewest, most int
 		}
 		return n
 	}
-	r.Await(fmt.Sprintf("%s: %d old processes are gone", x, fewest), settleWait, func() bool { return gone() >= fewest })
-	n := gone()
-	if n > most {
-		r.T.Errorf("%s: %d processes died, want %d", x, n, most)
+	r.Await(fmt.Sprintf("%s: %d old processes are gone", x, deaths), settleWait, func() bool { return gone() >= deaths })
+	if n := gone(); n != deaths {
+		r.T.Errorf("%s: %d processes died, want %d", x, n, deaths)
 	}
-	return n
 }
 
 func processesOf(st report.Status) (pids []int) {

@@ -49,6 +49,7 @@ type Answer struct {
 	stuck     time.Time // when a way off a node that yields was last looked for in vain
 	exactness exactness
 	struck    map[int]bool   // orders of chaos that were carried out
+	borne     map[int]bool   // orders of chaos that living links carry
 	deaths    map[int]*death // by position: nodes that died computing it
 	company   company
 }
@@ -246,6 +247,7 @@ func (a *Answer) connect(rescue bool) error {
 	if !slices.Contains(a.links, nil) {
 		return nil
 	}
+	a.bear()
 	began := time.Now()
 	var g errgroup.Group
 	stages := a.grant.Route.Stages

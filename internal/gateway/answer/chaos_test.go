@@ -16,6 +16,13 @@ func TestAnOrderHoldsUntilItStruck(t *testing.T) {
 	if at(0, false) != 10 || at(1, false) != 11 {
 		t.Errorf("the first route: %d and %d", at(0, false), at(1, false))
 	}
+	a.links = []*link{{order: 2}}
+	a.bear()
+	if at(1, true) != -1 {
+		t.Error("a living link carries the order, and another one got it")
+	}
+	a.links = nil
+	a.bear()
 	a.strikes(1)
 	a.story.attempts = 3 // tries of one rescue are no rescues
 	if at(0, true) != 39 || at(1, true) != 11 {

@@ -77,6 +77,7 @@ func (a *Answer) abandon(f *stageError) {
 // reconnect tries the same node once over another connection; a node that kept
 // the state resumes without replay.
 func (a *Answer) reconnect(f *stageError) *stageError {
+	a.bear()
 	stages := a.grant.Route.Stages
 	l, err := a.open(a.ctx, f.stage, stages[f.stage], f.stage == len(stages)-1, true, true)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"hecate/internal/engine/gguf"
 	"hecate/internal/engine/randmodel"
+	"hecate/internal/gguf"
 	"hecate/test/harness"
 )
 

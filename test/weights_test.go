@@ -23,8 +23,8 @@ import (
 
 	"hecate/internal/control/admin"
 	"hecate/internal/control/identity"
-	"hecate/internal/engine/gguf"
 	"hecate/internal/engine/randmodel"
+	"hecate/internal/gguf"
 	"hecate/internal/report"
 	"hecate/test/harness"
 )

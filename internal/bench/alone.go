@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hecate/internal/engine"
-	"hecate/internal/engine/gguf"
+	"hecate/internal/gguf"
 )
 
 // alone is the engine in this process, with nothing around it.

@@ -11,8 +11,8 @@ import (
 
 	"hecate/internal/demomodel"
 	"hecate/internal/engine"
-	"hecate/internal/engine/gguf"
 	"hecate/internal/engine/randmodel"
+	"hecate/internal/gguf"
 	"hecate/internal/tokens"
 )
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"hecate/internal/engine/gguf"
 	"hecate/internal/engine/randmodel"
+	"hecate/internal/gguf"
 )
 
 func tinyModel(t *testing.T) string {

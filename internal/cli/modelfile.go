@@ -17,7 +17,7 @@ import (
 	"hecate/internal/demomodel"
 	"hecate/internal/engine"
 	"hecate/internal/engine/arch"
-	"hecate/internal/engine/gguf"
+	"hecate/internal/gguf"
 	"hecate/internal/tokens"
 	"hecate/internal/weights"
 	"hecate/swarm"

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"hecate/internal/engine/arch"
-	"hecate/internal/engine/gguf"
+	"hecate/internal/gguf"
 	"hecate/internal/tokens"
 	"hecate/swarm"
 )

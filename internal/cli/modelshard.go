@@ -10,7 +10,7 @@ import (
 	"github.com/google/renameio/v2"
 
 	"hecate/internal/engine/arch"
-	"hecate/internal/engine/gguf"
+	"hecate/internal/gguf"
 	"hecate/swarm"
 )
 

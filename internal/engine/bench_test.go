@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"hecate/internal/engine/gguf"
 	"hecate/internal/engine/randmodel"
+	"hecate/internal/gguf"
 )
 
 // bench135M loads the random model of 135 million parameters.

@@ -13,8 +13,8 @@ import (
 	"sync"
 	"testing"
 
-	"hecate/internal/engine/gguf"
 	"hecate/internal/engine/randmodel"
+	"hecate/internal/gguf"
 )
 
 // The promise under test: with quantised weights, a row's result is the same

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"hecate/internal/engine/arch"
-	"hecate/internal/engine/gguf"
 	"hecate/internal/engine/randmodel"
+	"hecate/internal/gguf"
 )
 
 // imitation computes nothing like a model, but like one its rows depend on all

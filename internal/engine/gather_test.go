@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"hecate/internal/engine/arch"
-	"hecate/internal/engine/gguf"
+	"hecate/internal/gguf"
 )
 
 // Streams whose other half is computed elsewhere come back in waves, a little

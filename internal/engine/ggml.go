@@ -12,7 +12,7 @@ import (
 	"github.com/ollama/ollama/ml/nn/rope"
 
 	"hecate/internal/engine/arch"
-	"hecate/internal/engine/gguf"
+	"hecate/internal/gguf"
 )
 
 // New starts an engine. Several engines of one process share the kernels and

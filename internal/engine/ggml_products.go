@@ -9,7 +9,7 @@ import (
 	"github.com/ollama/ollama/ml"
 
 	"hecate/internal/engine/avx2"
-	"hecate/internal/engine/gguf"
+	"hecate/internal/gguf"
 )
 
 // ownProducts can be switched off by tests and benchmarks, for models that are

@@ -20,8 +20,8 @@ import (
 
 	"hecate/internal/demomodel"
 	"hecate/internal/engine/arch"
-	"hecate/internal/engine/gguf"
 	"hecate/internal/engine/randmodel"
+	"hecate/internal/gguf"
 )
 
 // TestLayersMoveUnderARunningSession loads and unloads other layers, from

@@ -15,8 +15,8 @@ import (
 	"sync"
 	"testing"
 
-	"hecate/internal/engine/gguf"
 	"hecate/internal/engine/randmodel"
+	"hecate/internal/gguf"
 )
 
 // A process that computes may take, besides its account, so much for the

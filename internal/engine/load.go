@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"hecate/internal/engine/arch"
-	"hecate/internal/engine/gguf"
+	"hecate/internal/gguf"
 )
 
 // loader loads the layers of one request.

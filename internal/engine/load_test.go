@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"hecate/internal/engine/arch"
-	"hecate/internal/engine/gguf"
 	"hecate/internal/engine/randmodel"
+	"hecate/internal/gguf"
 )
 
 func TestLayersComeAndGoOneByOne(t *testing.T) {

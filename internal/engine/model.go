@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"hecate/internal/engine/arch"
-	"hecate/internal/engine/gguf"
+	"hecate/internal/gguf"
 )
 
 // model is what is loaded of one model.

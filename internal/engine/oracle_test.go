@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"hecate/internal/engine/gguf"
 	"hecate/internal/engine/randmodel"
+	"hecate/internal/gguf"
 )
 
 // oracleDir is where to write the models for testdata/oracle.mjs, which makes

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"hecate/internal/engine/avx2"
-	"hecate/internal/engine/gguf"
 	"hecate/internal/engine/randmodel"
+	"hecate/internal/gguf"
 )
 
 // logitsOf loads a model anew and gives the logits of every position, with

@@ -5,7 +5,7 @@ import (
 	"io"
 	"os"
 
-	"hecate/internal/engine/gguf"
+	"hecate/internal/gguf"
 )
 
 // Weights are the bytes of a GGUF file, wherever they are kept. Only the header

@@ -14,7 +14,7 @@ import (
 	"strconv"
 
 	"hecate/internal/control"
-	"hecate/internal/engine/gguf"
+	"hecate/internal/gguf"
 )
 
 // A Cutting is what reading a whole model file tells.

@@ -19,8 +19,8 @@ import (
 
 	"hecate/internal/control"
 	"hecate/internal/control/identity"
-	"hecate/internal/engine/gguf"
 	"hecate/internal/engine/randmodel"
+	"hecate/internal/gguf"
 )
 
 // kit is a swarm's gateway with one model of 4 layers in its store.

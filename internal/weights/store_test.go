@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"hecate/internal/control"
-	"hecate/internal/engine/gguf"
+	"hecate/internal/gguf"
 )
 
 func sumOf(t *testing.T, path string) string {

@@ -6,8 +6,8 @@ import (
 	"math"
 	"testing"
 
-	"hecate/internal/engine/gguf"
 	"hecate/internal/engine/randmodel"
+	"hecate/internal/gguf"
 )
 
 // written is the header of a random model of an architecture.

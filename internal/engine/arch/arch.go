@@ -14,7 +14,7 @@ import (
 	"slices"
 	"sort"
 
-	"hecate/internal/engine/gguf"
+	"hecate/internal/gguf"
 )
 
 // ErrUnsupported is matched by every refusal.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"hecate/internal/engine/gguf"
 	"hecate/internal/engine/randmodel"
+	"hecate/internal/gguf"
 )
 
 // tiny is a valid model's header with changes.

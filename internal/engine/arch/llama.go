@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"hecate/internal/engine/gguf"
+	"hecate/internal/gguf"
 )
 
 // llama describes Llama 1 to 3 and what shares their architecture: pre-norm

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"hecate/internal/engine/gguf"
+	"hecate/internal/gguf"
 )
 
 // reader is what an adapter reads a file with.

@@ -6,7 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"hecate/internal/engine/gguf"
+	"hecate/internal/gguf"
 )
 
 // blockLayout is where the half-precision numbers of a kind's block are, and

@@ -12,7 +12,7 @@ import (
 	"math/rand/v2"
 	"os"
 
-	"hecate/internal/engine/gguf"
+	"hecate/internal/gguf"
 )
 
 // Config is the shape of a model.

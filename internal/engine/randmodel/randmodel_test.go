@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"hecate/internal/engine/arch"
-	"hecate/internal/engine/gguf"
+	"hecate/internal/gguf"
 )
 
 func TestWrittenModelsAreValid(t *testing.T) {

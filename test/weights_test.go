@@ -91,6 +91,15 @@ func TestEachByteLeavesTheGatewayOnce(t *testing.T) {
 	if again := listedModels(t, s)[harness.Model].SentBytes; again != sent {
 		t.Errorf("the gateway sent %d bytes more to the second node, which has a neighbour", again-sent)
 	}
+	if got := receivedFrom(s, "first"); len(got) != 1 || got[""] != sent {
+		t.Errorf("the first was sent %v by sender, want %d by the gateway alone", got, sent)
+	}
+	if got := receivedFrom(s, "second"); len(got) != 1 || got["first"] != sent {
+		t.Errorf("the second was sent %v by sender, want %d by the first alone", got, sent)
+	}
+	if table := s.Do("model", "ls", "--received"); !strings.Contains(table, "second  0-11    first") {
+		t.Errorf("the table does not say that layers 0-11 came to the second from the first:\n%s", table)
+	}
 	if pieces, err := filepath.Glob(filepath.Join(dir, "weights", "*", "*")); err != nil || len(pieces) < 12 {
 		t.Errorf("the second node has %d pieces, want one for each layer and more", len(pieces))
 	}
@@ -101,6 +110,19 @@ func TestEachByteLeavesTheGatewayOnce(t *testing.T) {
 		code, header, _, err := s.TryPost(context.Background(), "/v1/chat/completions", harness.Question(harness.Story, map[string]any{"max_tokens": 4}))
 		return err == nil && code == http.StatusOK && strings.HasPrefix(header.Get("X-Hecate-Route"), "second[")
 	})
+}
+
+// receivedFrom is what a node was sent of weights, by sender.
+func receivedFrom(s *harness.Swarm, node string) map[string]int64 {
+	from := map[string]int64{}
+	for _, n := range s.Status().Nodes {
+		for _, r := range n.Received {
+			if n.ID == node {
+				from[r.From] += r.Bytes
+			}
+		}
+	}
+	return from
 }
 
 // inFlight is what a process that is killed may have been sent without keeping it.

@@ -1,13 +1,16 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
 
 	"hecate/internal/bench/measure"
+	"hecate/internal/control"
 	"hecate/internal/control/admin"
 	"hecate/internal/engine"
 )
@@ -78,10 +81,20 @@ func (l Loaded) lost() (n int) {
 
 // Moved is what nodes fetched, and what of it left the gateway.
 type Moved struct {
-	Model   int64 `json:"model_bytes"`
-	Fetched int64 `json:"fetched_bytes"` // by all nodes
-	Sent    int64 `json:"sent_bytes"`    // by the gateway
-	Nodes   int   `json:"nodes"`
+	Model   int64      `json:"model_bytes"`
+	Fetched int64      `json:"fetched_bytes"` // by all nodes
+	Sent    int64      `json:"sent_bytes"`    // by the gateway
+	Nodes   int        `json:"nodes"`
+	Ranges  []MovedRun `json:"ranges"` // by node, then layers
+}
+
+// MovedRun is what one node was sent by one sender for a range of layers.
+type MovedRun struct {
+	Node  string `json:"node"`
+	First int    `json:"first_layer"`
+	Last  int    `json:"last_layer"`
+	From  string `json:"from"` // "gateway" or a node
+	Bytes int64  `json:"bytes"`
 }
 
 // Cluster measures how machines join, die and leave. The error is for a run that
@@ -208,13 +221,30 @@ func (y *yard) moved(ctx context.Context) (m Moved, err error) {
 	for _, model := range st.Models {
 		m.Model, m.Sent = m.Model+model.Bytes, m.Sent+model.SentBytes
 	}
-	for _, w := range y.workers {
-		for _, e := range w.lines.said("layers fetched") {
-			m.Fetched += e.Size
-		}
+	nodes, err := y.admin.Nodes(ctx)
+	for _, n := range nodes {
+		m.Ranges = append(m.Ranges, runsOf(n.Health)...)
+	}
+	slices.SortFunc(m.Ranges, func(a, b MovedRun) int {
+		return cmp.Or(cmp.Compare(a.Node, b.Node), a.First-b.First, cmp.Compare(a.From, b.From))
+	})
+	for _, r := range m.Ranges {
+		m.Fetched += r.Bytes
 	}
 	m.Nodes = len(y.workers)
-	return m, nil
+	return m, err
+}
+
+func runsOf(h *control.Health) (out []MovedRun) {
+	if h == nil {
+		return nil
+	}
+	for _, r := range h.Received {
+		for _, run := range r.Runs {
+			out = append(out, MovedRun{h.Node, run.Layers.First, run.Layers.Last, cmp.Or(r.From, "gateway"), run.Bytes})
+		}
+	}
+	return out
 }
 
 // deaths kills and stops idle nodes, and looks when the gateway knows.

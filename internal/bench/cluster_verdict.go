@@ -46,6 +46,13 @@ func (r *ClusterResult) Print(w io.Writer) error {
 		fmt.Fprintln(w, s)
 	}
 	fmt.Fprintf(w, "weights: %d nodes fetched %d bytes of a model of %d; %d left the gateway\n", r.Weights.Nodes, r.Weights.Fetched, r.Weights.Model, r.Weights.Sent)
+	moved := measure.NewTable("weights, by node", "layers", "from", "bytes")
+	for _, x := range r.Weights.Ranges {
+		moved.Row(x.Node, fmt.Sprintf("%d-%d", x.First, x.Last), x.From, fmt.Sprint(x.Bytes))
+	}
+	if err := moved.Print(w); err != nil {
+		return err
+	}
 	fmt.Fprintf(w, "control plane: %.0f bytes a second for each of %d nodes\n\n", r.Plane.Bytes, r.Plane.Nodes)
 	return r.Judgement.Print(w)
 }

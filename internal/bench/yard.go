@@ -176,7 +176,6 @@ type entry struct {
 	Time time.Time `json:"time"`
 	Msg  string    `json:"msg"`
 	Took string    `json:"took"`
-	Size int64     `json:"bytes"`
 }
 
 // Write implements io.Writer.

@@ -20,13 +20,21 @@ type modelCmd struct {
 
 type modelLsCmd struct {
 	where
-	JSON bool `help:"Print as JSON."`
+	Received bool `help:"What each node was sent of the weights, by layers and by whom."`
+	JSON     bool `help:"Print as JSON."`
 }
 
-// listedModel is a model with what is on its way to nodes.
+// listedModel is a model with what is on its way to nodes, and what came.
 type listedModel struct {
 	report.Model
 	Transfers []transfer `json:"transfers,omitempty"`
+	Received  []received `json:"received,omitempty"`
+}
+
+// received is what a node was sent of a model.
+type received struct {
+	Node string `json:"node"`
+	report.Received
 }
 
 // transfer is a range of a model's layers on its way into a node's memory.
@@ -43,12 +51,21 @@ func (m *modelLsCmd) Run(ctx context.Context, c console) error {
 	}
 	list := []listedModel{}
 	for _, x := range st.Models {
-		list = append(list, listedModel{x, transfersOf(st, x.ID)})
+		list = append(list, listedModel{x, transfersOf(st, x.ID), receivedOf(st, x.ID)})
 	}
 	if m.JSON {
 		return printJSON(c.out, list)
 	}
 	t := table(c.out)
+	if m.Received {
+		fmt.Fprintln(t, "MODEL\tNODE\tLAYERS\tFROM\tBYTES")
+		for _, x := range list {
+			for _, r := range x.Received {
+				fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%d\n", x.ID, r.Node, r.Layers, senderOf(r.From), r.Bytes)
+			}
+		}
+		return t.Flush()
+	}
 	fmt.Fprintln(t, "MODEL\tREADY\tLAYERS\tSIZE\tCONTEXT\tCOPIES\tSENT\tON ITS WAY\tWHAT")
 	for _, x := range list {
 		fmt.Fprintln(t, modelRow(x))
@@ -65,6 +82,25 @@ func transfersOf(st report.Status, model string) (out []transfer) {
 		}
 	}
 	return out
+}
+
+func receivedOf(st report.Status, model string) (out []received) {
+	for _, n := range st.Nodes {
+		for _, r := range n.Received {
+			if n.Alive && r.Model == model {
+				out = append(out, received{n.ID, r})
+			}
+		}
+	}
+	return out
+}
+
+// senderOf names who sent weights.
+func senderOf(node string) string {
+	if node == "" {
+		return "a gateway"
+	}
+	return node
 }
 
 func modelRow(x listedModel) string {

@@ -72,6 +72,8 @@ type Health struct {
 	// the node's addresses; 0: not from here.
 	Stored      []Stored `json:"stored,omitempty"`
 	WeightsPort int      `json:"weights_port,omitempty"`
+	// Received is from where the weights of wanted models came.
+	Received []Received `json:"received,omitempty"`
 
 	MemoryUsed     int64   `json:"memory_used"`     // bytes of weights, KV and buffers
 	MemoryBudget   int64   `json:"memory_budget"`   // bytes
@@ -94,6 +96,9 @@ const maxFragments = 8 * maxLayers
 // maxStored bounds how many models' pieces a node tells of.
 const maxStored = 256
 
+// maxReceived bounds the senders of weights that a node tells of.
+const maxReceived = 1024
+
 // Validate lists everything that is wrong with the report.
 func (h *Health) Validate() error {
 	var f faults
@@ -112,6 +117,10 @@ func (h *Health) Validate() error {
 	f.check(len(h.Stored) <= maxStored, "%d models on disk, at most %d are told", len(h.Stored), maxStored)
 	for _, st := range h.Stored {
 		f.add(st.validate())
+	}
+	f.check(len(h.Received) <= maxReceived, "%d senders of weights, at most %d are told", len(h.Received), maxReceived)
+	for _, r := range h.Received {
+		f.add(r.validate())
 	}
 	f.check(h.WeightsPort >= 0 && h.WeightsPort < 1<<16, "weights port %d", h.WeightsPort)
 	f.check(h.MemoryUsed >= 0 && h.MemoryBudget >= 0 && h.TokensComputed >= 0, "a counter below 0")

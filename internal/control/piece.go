@@ -97,3 +97,32 @@ func (s Stored) validate() error {
 	}
 	return f.join()
 }
+
+// Received is what a node was sent of one model's file by one sender, since its
+// process started.
+type Received struct {
+	Hash string        `json:"hash"`           // of the model's content
+	From string        `json:"from,omitempty"` // a node; "": a gateway
+	Runs []ReceivedRun `json:"runs"`
+}
+
+// ReceivedRun is what came for a range of layers. What belongs to no single layer
+// counts for the one that needed it first.
+type ReceivedRun struct {
+	Layers swarm.LayerRange `json:"layers"`
+	Bytes  int64            `json:"bytes"` // as they arrived, also those that were thrown away again
+}
+
+func (r Received) validate() error {
+	var f faults
+	f.add(ValidateHash(r.Hash))
+	if r.From != "" {
+		f.add(ValidateNodeName(r.From))
+	}
+	f.check(len(r.Runs) <= maxLayers, "more runs of layers than a model has layers")
+	for _, run := range r.Runs {
+		f.check(run.Layers.First >= 0 && run.Layers.First <= run.Layers.Last && run.Layers.Last < maxLayers && run.Bytes >= 0,
+			"%d bytes of layers %d to %d", run.Bytes, run.Layers.First, run.Layers.Last)
+	}
+	return f.join()
+}

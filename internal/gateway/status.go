@@ -211,7 +211,7 @@ func (g *Gateway) nodeReport(m *control.Member, doc *control.PlanDocument) repor
 		for _, f := range h.Held {
 			n.Fragments = append(n.Fragments, swarm.Fragment{Model: f.Model, Layers: f.Layers})
 		}
-		n.Loading = loadingOf(h)
+		n.Loading, n.Received = loadingOf(h), receivedOf(h, doc)
 	}
 	n.RoundTripMS = known(g.dispatch.RoundTrip(m.ID))
 	if doc != nil && n.Alive {

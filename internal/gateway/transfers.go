@@ -1,7 +1,9 @@
 package gateway
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"hecate/internal/control"
 	"hecate/internal/report"
@@ -12,6 +14,26 @@ func loadingOf(h *control.Health) (out []report.Transfer) {
 	for _, l := range h.Loading {
 		out = append(out, report.Transfer{Model: l.Model, Layers: l.Layers, Phase: string(l.Phase), Done: l.Done, Total: l.Total, Error: l.Error})
 	}
+	return out
+}
+
+// receivedOf says from where a node's weights came.
+func receivedOf(h *control.Health, doc *control.PlanDocument) (out []report.Received) {
+	if doc == nil {
+		return nil
+	}
+	for model, hash := range doc.Models {
+		for _, r := range h.Received {
+			for _, run := range r.Runs {
+				if r.Hash == hash {
+					out = append(out, report.Received{Model: model, Layers: run.Layers, From: r.From, Bytes: run.Bytes})
+				}
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b report.Received) int {
+		return cmp.Or(cmp.Compare(a.Model, b.Model), a.Layers.First-b.Layers.First, cmp.Compare(a.From, b.From))
+	})
 	return out
 }
 

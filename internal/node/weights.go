@@ -40,6 +40,7 @@ type larder struct {
 	fetcher  *weights.Fetcher
 	listener net.Listener
 	stored   atomic.Pointer[[]control.Stored]
+	receipts receipts
 	mu       struct {
 		sync.Mutex
 		store    control.Store // of the newest attachment; nil before
@@ -116,7 +117,7 @@ func (l *larder) restock() {
 
 // fill writes this part of a health report.
 func (l *larder) fill(h *control.Health) {
-	h.Stored = *l.stored.Load()
+	h.Stored, h.Received = *l.stored.Load(), l.receipts.list()
 	if tcp, ok := l.listener.Addr().(*net.TCPAddr); ok {
 		h.WeightsPort = tcp.Port
 	}
@@ -214,7 +215,10 @@ func (l *larder) Fetch(ctx context.Context, model, hash string, layers engine.Ra
 	if err != nil {
 		return err
 	}
-	tell := func(p weights.Progress) { progress(p.Done, p.Total) }
+	tell := func(p weights.Progress) {
+		l.receipts.add(receipt{hash, p.From, layers.First}, p.Came)
+		progress(p.Done, p.Total)
+	}
 	for { // the manifest comes alone: it says what else there is
 		lacking, err := l.cache.Lacking(hash, rec.Pieces, layers.First, layers.Last)
 		if err != nil || len(lacking) == 0 {
@@ -253,6 +257,7 @@ func (l *larder) Tidy(doc *control.PlanDocument, node string, after time.Duratio
 			needs[need{hash, piece}] = true
 		}
 	}
+	l.receipts.keep(func(hash string) bool { return needs[need{hash, control.PieceManifest}] })
 	freed := l.cache.Sweep(func(hash, piece string) bool { return needs[need{hash, piece}] }, after)
 	if freed > 0 {
 		l.cfg.log.Info("weights that the plan does not give this node were removed", "bytes", freed)

@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"fmt"
-	"io"
 	"sync"
 	"time"
 
@@ -41,7 +40,7 @@ func (w *words) of(ctx context.Context, model string) (*grammar.Vocabulary, erro
 		return nil, fmt.Errorf("find the vocabulary of %s: %w", model, err)
 	}
 	defer weights.Close()
-	v, err := readWords(weights)
+	v, err := readWords(weights, model)
 	if err != nil {
 		return nil, fmt.Errorf("read the vocabulary of %s: %w", model, err)
 	}
@@ -78,9 +77,9 @@ func (n *Node) watchWords(ctx context.Context) {
 	}
 }
 
-// readWords reads the text side of a GGUF.
-func readWords(weights engine.Weights) (*grammar.Vocabulary, error) {
-	source, err := tokens.ReadSource(io.NewSectionReader(weights, 0, weights.Size()))
+// readWords reads the text side of a model's file.
+func readWords(weights engine.Weights, model string) (*grammar.Vocabulary, error) {
+	source, err := tokens.ReadSource(weights, weights.Size(), model)
 	if err != nil {
 		return nil, err
 	}

@@ -39,6 +39,7 @@ type Node struct {
 	FreeCells      int               `json:"free_cells"`
 	Fragments      []swarm.Fragment  `json:"fragments"`         // what it really holds
 	Loading        []Transfer        `json:"loading,omitempty"` // what is on its way there
+	Received       []Received        `json:"received,omitempty"`
 	Exactness      string            `json:"exactness,omitempty"`
 	IfItDies       map[string]string `json:"if_it_dies,omitempty"` // per model: unaffected, copy, splice, fallback, down
 	Recovery       map[string]string `json:"recovery,omitempty"`   // per model, how it recovers from that: none, instant, warm load, cold fetch, never
@@ -68,6 +69,14 @@ type Transfer struct {
 	Done   int64            `json:"done"`            // bytes
 	Total  int64            `json:"total"`           // bytes; 0: not known yet
 	Error  string           `json:"error,omitempty"` // why it failed; it is tried again
+}
+
+// Received is what a node was sent of a model's weights since its process started.
+type Received struct {
+	Model  string           `json:"model"`
+	Layers swarm.LayerRange `json:"layers"`
+	From   string           `json:"from,omitempty"` // a node; "": a gateway
+	Bytes  int64            `json:"bytes"`
 }
 
 // Pipeline is one copy.

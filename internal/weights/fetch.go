@@ -52,8 +52,13 @@ func NewFetcher(cfg FetcherConfig) *Fetcher {
 	return &Fetcher{cfg: cfg, limit: limiter(cfg.Rate)}
 }
 
-// Progress is how far a Fetch is: bytes of the pieces it was asked for.
-type Progress struct{ Done, Total int64 }
+// Progress is how far a Fetch is: bytes of the pieces it was asked for, and what
+// came since the last time it was told.
+type Progress struct {
+	Done, Total int64
+	From        string // who sent the newest bytes: a node, "" for the gateway
+	Came        int64  // how many these were, also those that are thrown away again
+}
 
 // Fetch brings pieces of one model's content and returns when they are there,
 // verified. What arrived before an error stays, and the next Fetch goes on from
@@ -205,7 +210,7 @@ func (j *job) take(ctx context.Context, piece control.Piece, a Assignment, gatew
 		if p.whole() {
 			break
 		}
-		if err = j.download(ctx, client, address, p, base); err == nil || ctx.Err() != nil {
+		if err = j.download(ctx, client, address, p, Progress{Done: base, From: a.Node}); err == nil || ctx.Err() != nil {
 			break
 		}
 	}
@@ -231,7 +236,7 @@ func (j *job) full(err error, piece control.Piece, held int64) error {
 const maxCuts = 3
 
 // download takes the rest of a piece, however often the connection is cut.
-func (j *job) download(ctx context.Context, client *http.Client, address string, p *part, base int64) error {
+func (j *job) download(ctx context.Context, client *http.Client, address string, p *part, base Progress) error {
 	for cuts := 0; ; {
 		before := p.held
 		err := j.stream(ctx, client, address, p, base)
@@ -265,7 +270,7 @@ func (w *writeError) Unwrap() error { return w.error }
 
 // stream asks for the rest and writes what comes. It gives up on a sender that is
 // silent for too long.
-func (j *job) stream(ctx context.Context, client *http.Client, address string, p *part, base int64) error {
+func (j *job) stream(ctx context.Context, client *http.Client, address string, p *part, base Progress) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	watch := time.AfterFunc(stalled, cancel)
@@ -291,7 +296,8 @@ func (j *job) stream(ctx context.Context, client *http.Client, address string, p
 
 var buffers = sync.Pool{New: func() any { return new([chunk]byte) }}
 
-func (j *job) pour(ctx context.Context, body io.Reader, p *part, base int64, alive func()) error {
+// pour writes what comes. base is where the piece began, and who sends it.
+func (j *job) pour(ctx context.Context, body io.Reader, p *part, base Progress, alive func()) error {
 	buf := buffers.Get().(*[chunk]byte)
 	defer buffers.Put(buf)
 	for !p.whole() {
@@ -302,11 +308,12 @@ func (j *job) pour(ctx context.Context, body io.Reader, p *part, base int64, ali
 		}
 		alive()
 		n, err := io.ReadFull(body, buf[:min(chunk, p.size-p.held)])
-		if _, werr := p.Write(buf[:n]); werr != nil {
-			return &writeError{werr}
-		}
+		_, werr := p.Write(buf[:n])
 		if j.progress != nil {
-			j.progress(Progress{base + p.held, j.state.Total})
+			j.progress(Progress{base.Done + p.held, j.state.Total, base.From, int64(n)})
+		}
+		if werr != nil {
+			return &writeError{werr}
 		}
 		if err != nil {
 			return err

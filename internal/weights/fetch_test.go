@@ -422,7 +422,7 @@ func TestTheRateIsKept(t *testing.T) {
 		}
 		f := NewFetcher(FetcherConfig{Cache: cache, Rate: 10 * chunk})
 		began := time.Now()
-		if err := (&job{Fetcher: f}).pour(context.Background(), bytes.NewReader(data), p, 0, func() {}); err != nil {
+		if err := (&job{Fetcher: f}).pour(context.Background(), bytes.NewReader(data), p, Progress{}, func() {}); err != nil {
 			t.Fatal(err)
 		}
 		if took := time.Since(began).Round(time.Millisecond); took != 3900*time.Millisecond {

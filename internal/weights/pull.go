@@ -190,5 +190,5 @@ func (p *Puller) stream(ctx context.Context, address string, part *part) error {
 			p.Progress(s.Done, s.Total)
 		}
 	}}
-	return j.pour(ctx, resp.Body, part, 0, func() {})
+	return j.pour(ctx, resp.Body, part, Progress{}, func() {})
 }

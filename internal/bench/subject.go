@@ -49,7 +49,8 @@ func openSubject(model string) (*subject, error) {
 	var err error
 	switch model {
 	case ModelDemo:
-		source, err = tokens.ReadSource(bytes.NewReader(demomodel.GGUF()))
+		file := demomodel.GGUF()
+		source, err = tokens.ReadSource(bytes.NewReader(file), int64(len(file)), "the built-in demo model")
 	case Model135M:
 		if s.path, err = random135M(); err == nil {
 			source, err = tokens.OpenSource(s.path)

@@ -9,15 +9,11 @@ import (
 
 // File is a checked header.
 type File struct {
-	Name       string // path, or what the caller called it
-	Version    uint32 // 2 or 3
-	Size       int64  // of the whole file, bytes
-	Alignment  int64  // of tensor data, a power of two
-	DataOffset int64  // where tensor data begin
-	KVs        []KV   // in the file's order
+	Metadata
+	Alignment  int64 // of tensor data, a power of two
+	DataOffset int64 // where tensor data begin
 	Tensors    []Tensor
 
-	keys    map[string]int
 	tensors map[string]int
 }
 
@@ -72,9 +68,22 @@ func Open(path string) (*File, error) {
 // Read reads and checks the header of a GGUF file of the given size. name
 // stands for the file in errors.
 func Read(r io.ReaderAt, size int64, name string) (*File, error) {
-	f := &File{Name: name, Size: size, Alignment: 32}
-	p := newParser(r, size, f)
-	if err := p.parse(); err != nil {
+	f := &File{Metadata: Metadata{Name: name, Size: size}, Alignment: defaultAlignment, tensors: map[string]int{}}
+	p := f.header(r)
+	tensors, err := p.metadata()
+	if err != nil {
+		return nil, err
+	}
+	if err := f.align(); err != nil {
+		return nil, err
+	}
+	for i := range tensors {
+		if err := p.tensor(f, i); err != nil {
+			return nil, err
+		}
+	}
+	f.DataOffset = align(p.at, f.Alignment)
+	if err := f.checkData(); err != nil {
 		return nil, err
 	}
 	return f, nil
@@ -89,16 +98,22 @@ func (f *File) Tensor(name string) (Tensor, bool) {
 	return f.Tensors[i], true
 }
 
-// fail makes the error for a field of this file.
-func (f *File) fail(field string, value any, why string, args ...any) error {
-	v := ""
-	if value != nil {
-		v = fmt.Sprint(value)
-		if s, ok := value.(string); ok {
-			v = fmt.Sprintf("%.100q", s)
-		}
+// align takes the file's own alignment over the default.
+func (f *File) align() error {
+	const key = "general.alignment"
+	kv, ok := f.KV(key)
+	if !ok {
+		return nil
 	}
-	return &FormatError{File: f.Name, Field: field, Value: v, Why: fmt.Sprintf(why, args...)}
+	a, ok := f.Uint(key)
+	if !ok || kv.Type != TypeUint32 {
+		return f.Fault(key, kv.value, "must be a uint32")
+	}
+	if a < 8 || a > maxAlignment || a&(a-1) != 0 {
+		return f.Fault(key, a, "must be a power of two from 8 to %d", maxAlignment)
+	}
+	f.Alignment = int64(a)
+	return nil
 }
 
 // checkData checks where the tensors' data lie.
@@ -108,17 +123,17 @@ func (f *File) checkData() error {
 	for i, t := range f.Tensors {
 		order[i] = i
 		if t.Offset%f.Alignment != 0 {
-			return f.fail("offset of tensor "+t.Name, t.Offset, "not a multiple of the alignment %d", f.Alignment)
+			return f.Fault("offset of tensor "+t.Name, t.Offset, "not a multiple of the alignment %d", f.Alignment)
 		}
 		if n := t.Bytes(); t.Offset > room || n > room-t.Offset {
-			return f.fail("tensor "+t.Name, fmt.Sprintf("%d bytes at %d", n, t.Offset), "the file has only %d bytes of tensor data: truncated?", max(0, room))
+			return f.Fault("tensor "+t.Name, fmt.Sprintf("%d bytes at %d", n, t.Offset), "the file has only %d bytes of tensor data: truncated?", max(0, room))
 		}
 	}
 	slices.SortFunc(order, func(a, b int) int { return int(min(1, max(-1, f.Tensors[a].Offset-f.Tensors[b].Offset))) })
 	for i := 1; i < len(order); i++ {
 		a, b := f.Tensors[order[i-1]], f.Tensors[order[i]]
 		if a.Offset+a.Bytes() > b.Offset {
-			return f.fail("tensor "+b.Name, fmt.Sprintf("at %d", b.Offset), "overlaps tensor %s", a.Name)
+			return f.Fault("tensor "+b.Name, fmt.Sprintf("at %d", b.Offset), "overlaps tensor %s", a.Name)
 		}
 	}
 	return nil

@@ -94,6 +94,47 @@ func TestReadsWhatItWrote(t *testing.T) {
 	}
 }
 
+// TestReadsArraysOnDemand: strings and long arrays come from the file again.
+func TestReadsArraysOnDemand(t *testing.T) {
+	long := make([]int32, maxKeptNumbers+1)
+	long[maxKeptNumbers] = -7
+	data := bytesOf(t, []Entry{
+		{"words", []string{"a", "", "ccc"}}, {"scores", []float32{0, -1.5}}, {"long", long}, {"one", uint32(1)},
+		{"huge", Raw("\x09\x00\x00\x00\x0a\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff")},
+	}, nil)
+	r := bytes.NewReader(data)
+	m, err := ReadMetadata(r, int64(len(data)), "test.gguf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if words, err := m.Strings(r, "words", 3, 3); err != nil || strings.Join(words, "|") != "a||ccc" {
+		t.Errorf("words %q, %v", words, err)
+	}
+	if scores, err := m.Floats32(r, "scores", 2); err != nil || len(scores) != 2 || scores[1] != -1.5 {
+		t.Errorf("scores %v, %v", scores, err)
+	}
+	if ints, err := m.Ints(r, "long", maxArrayLen); err != nil || len(ints) != len(long) || ints[maxKeptNumbers] != -7 {
+		t.Errorf("%d ints, %v", len(ints), err)
+	}
+	if none, err := m.Strings(r, "absent", 3, 3); none != nil || err != nil {
+		t.Errorf("absent: %v, %v", none, err)
+	}
+	for field, read := range map[string]func() error{
+		"length of words[2]":     func() error { _, err := m.Strings(r, "words", 3, 2); return err },
+		"length of words":        func() error { _, err := m.Strings(r, "words", 2, 3); return err },
+		"element type of words":  func() error { _, err := m.Ints(r, "words", 3); return err },
+		"element type of long":   func() error { _, err := m.Floats32(r, "long", maxArrayLen); return err },
+		"type of one":            func() error { _, err := m.Ints(r, "one", 1); return err },
+		"huge[0]":                func() error { _, err := m.Ints(r, "huge", 1); return err },
+		"element type of scores": func() error { _, err := m.Ints(r, "scores", 2); return err },
+	} {
+		var e *FormatError
+		if err := read(); !errors.As(err, &e) || e.Field != field {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}
+
 // TestRefusals: what is malformed is refused, and the error names the field.
 func TestRefusals(t *testing.T) {
 	le := binary.LittleEndian
@@ -346,6 +387,19 @@ func FuzzRead(f *testing.F) {
 				t.Fatalf("not a FormatError: %v", err)
 			}
 			return
+		}
+		r := bytes.NewReader(data)
+		m, err := ReadMetadata(r, int64(len(data)), "test.gguf")
+		if err != nil || len(m.KVs) != len(file.KVs) {
+			t.Fatalf("metadata of a good file: %v", err)
+		}
+		for _, kv := range m.KVs {
+			if kv.Elem != TypeString {
+				continue
+			}
+			if s, err := m.Strings(r, kv.Key, maxArrayLen, maxStringLen); err != nil || len(s) != int(kv.Count) {
+				t.Fatalf("%s: %d of %d strings, %v", kv.Key, len(s), kv.Count, err)
+			}
 		}
 		for _, x := range file.Tensors {
 			if end := file.DataOffset + x.Offset + x.Bytes(); x.Offset < 0 || x.Bytes() <= 0 || end > int64(len(data)) {

@@ -56,7 +56,7 @@ func (f *File) Info() (ModelInfo, error) {
 	m := ModelInfo{File: f.Name, Kinds: map[string]int64{}}
 	var ok bool
 	if m.Architecture, ok = f.Text("general.architecture"); !ok || m.Architecture == "" {
-		return m, f.fail("general.architecture", nil, "missing")
+		return m, f.Fault("general.architecture", nil, "missing")
 	}
 	m.Name, _ = f.Text("general.name")
 	if err := m.geometry(f); err != nil {
@@ -102,10 +102,10 @@ func (m *ModelInfo) geometry(f *File) error {
 		}
 	}
 	if m.Heads%m.KVHeads != 0 {
-		return f.fail(m.Architecture+".attention.head_count_kv", m.KVHeads, "does not divide the %d heads", m.Heads)
+		return f.Fault(m.Architecture+".attention.head_count_kv", m.KVHeads, "does not divide the %d heads", m.Heads)
 	}
 	if m.KeyDim == 0 {
-		return f.fail(m.Architecture+".attention.head_count", m.Heads, "more heads than the width of %d", m.Width)
+		return f.Fault(m.Architecture+".attention.head_count", m.Heads, "more heads than the width of %d", m.Width)
 	}
 	m.KVBytes = int64(m.KVHeads) * int64(m.KeyDim+m.ValueDim) * 2
 	return nil
@@ -117,15 +117,15 @@ func (f *File) number(dst *int, key string, most uint64) error {
 	vs, ok := f.Uints(key)
 	if !ok || len(vs) == 0 {
 		if !f.Has(key) {
-			return f.fail(key, nil, "missing")
+			return f.Fault(key, nil, "missing")
 		}
-		return f.fail(key, f.lookup(key), "must be a whole number of at least 1")
+		return f.Fault(key, f.lookup(key), "must be a whole number of at least 1")
 	}
 	if slices.Min(vs) != slices.Max(vs) {
-		return f.fail(key, fmt.Sprintf("%.60s", fmt.Sprint(vs)), "differs between layers")
+		return f.Fault(key, fmt.Sprintf("%.60s", fmt.Sprint(vs)), "differs between layers")
 	}
 	if vs[0] < 1 || vs[0] > most {
-		return f.fail(key, vs[0], "must be from 1 to %d", most)
+		return f.Fault(key, vs[0], "must be from 1 to %d", most)
 	}
 	*dst = int(vs[0])
 	return nil
@@ -141,7 +141,7 @@ func (m *ModelInfo) sizes(f *File) error {
 		m.Kinds[t.Kind.String()] += t.Bytes()
 		switch p := Piece(t.Name); {
 		case p >= m.Layers:
-			return f.fail("tensor "+t.Name, nil, "the model has only %d layers", m.Layers)
+			return f.Fault("tensor "+t.Name, nil, "the model has only %d layers", m.Layers)
 		case p >= 0:
 			m.LayerBytes[p] += n
 		case p == PieceEmbedding:
@@ -153,7 +153,7 @@ func (m *ModelInfo) sizes(f *File) error {
 			shared += n
 		default:
 			if strings.HasPrefix(t.Name, "blk.") {
-				return f.fail("tensor "+t.Name, nil, "not a layer's name")
+				return f.Fault("tensor "+t.Name, nil, "not a layer's name")
 			}
 			m.OtherBytes += n
 		}
@@ -181,12 +181,12 @@ func (m *ModelInfo) vocabulary(f *File) error {
 			continue
 		}
 		if len(t.Dims) != 2 || t.Dims[0] != int64(m.Width) {
-			return f.fail("tensor "+name, fmt.Sprint(t.Dims), "rows must have the width %d", m.Width)
+			return f.Fault("tensor "+name, fmt.Sprint(t.Dims), "rows must have the width %d", m.Width)
 		}
 		m.Vocab = int(t.Dims[1])
 	}
 	if m.Vocab == 0 {
-		return f.fail("tokenizer.ggml.tokens", nil, "missing, and there is no embedding to tell the size of the vocabulary")
+		return f.Fault("tokenizer.ggml.tokens", nil, "missing, and there is no embedding to tell the size of the vocabulary")
 	}
 	return nil
 }

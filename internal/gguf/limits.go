@@ -8,6 +8,7 @@ const (
 	maxKeyLen      = 1 << 16 // the format's own limit is 65535
 	maxNameLen     = 63      // the kernels cut longer names, and two could become one
 	maxStringLen   = 1 << 24 // chat templates and licences: under 1 MB; bounds one allocation
+	maxKept        = 1 << 28 // bytes: all strings that are kept, or one array's; bounds memory
 	maxArrayLen    = 1 << 24 // vocabularies: under 1 M; bounds the time of a scan
 	maxKeptNumbers = 1 << 16 // numeric arrays longer than this are checked, not kept
 	maxHeader      = 1 << 30 // bytes before the tensor data; bounds the time of a scan

@@ -14,40 +14,35 @@ import (
 // parser reads a header front to back. It knows how many bytes are left and
 // refuses any length before it allocates or skips.
 type parser struct {
-	f    *File
+	m    *Metadata
 	r    *bufio.Reader
 	at   int64
-	left int64 // bytes that the header may still take
+	left int64  // bytes that may still be read
+	kept uint64 // bytes of strings that are kept
 	buf  [8]byte
 }
 
-func newParser(r io.ReaderAt, size int64, f *File) *parser {
-	left := min(size, maxHeader)
-	return &parser{f: f, r: bufio.NewReaderSize(io.NewSectionReader(r, 0, left), 1<<16), left: left}
+// parser reads n bytes of the file from a position on.
+func (m *Metadata) parser(r io.ReaderAt, at, n int64) *parser {
+	return &parser{m: m, r: bufio.NewReaderSize(io.NewSectionReader(r, at, n), 1<<16), at: at, left: n}
 }
 
-func (p *parser) parse() error {
+// header reads all that may come before the tensor data.
+func (m *Metadata) header(r io.ReaderAt) *parser { return m.parser(r, 0, min(m.Size, maxHeader)) }
+
+// metadata reads up to the first tensor and returns the number of tensors.
+func (p *parser) metadata() (tensors uint64, err error) {
 	keys, tensors, err := p.preamble()
 	if err != nil {
-		return err
+		return 0, err
 	}
-	p.f.keys = make(map[string]int)
+	p.m.keys = make(map[string]int)
 	for i := range keys {
 		if err := p.entry(i); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	if err := p.alignment(); err != nil {
-		return err
-	}
-	p.f.tensors = make(map[string]int)
-	for i := range tensors {
-		if err := p.tensor(i); err != nil {
-			return err
-		}
-	}
-	p.f.DataOffset = align(p.at, p.f.Alignment)
-	return p.f.checkData()
+	return tensors, nil
 }
 
 // preamble reads magic, version and counts.
@@ -57,16 +52,16 @@ func (p *parser) preamble() (keys, tensors uint64, err error) {
 		return 0, 0, err
 	}
 	if string(magic) != "GGUF" {
-		return 0, 0, p.f.fail("magic", string(magic), "not a GGUF file")
+		return 0, 0, p.m.Fault("magic", string(magic), "not a GGUF file")
 	}
-	if p.f.Version, err = p.u32("version"); err != nil {
+	if p.m.Version, err = p.u32("version"); err != nil {
 		return 0, 0, err
 	}
-	if v := p.f.Version; v != 2 && v != 3 {
+	if v := p.m.Version; v != 2 && v != 3 {
 		if v == 2<<24 || v == 3<<24 {
-			return 0, 0, p.f.fail("version", v, "a big-endian file; only little-endian ones are read")
+			return 0, 0, p.m.Fault("version", v, "a big-endian file; only little-endian ones are read")
 		}
-		return 0, 0, p.f.fail("version", v, "only versions 2 and 3 are known")
+		return 0, 0, p.m.Fault("version", v, "only versions 2 and 3 are known")
 	}
 	if tensors, err = p.count("tensor count", maxTensors, 24); err != nil {
 		return 0, 0, err
@@ -82,10 +77,10 @@ func (p *parser) entry(i uint64) error {
 		return err
 	}
 	if key == "" || !utf8.ValidString(key) {
-		return p.f.fail(fmt.Sprintf("key %d", i), key, "not a usable key")
+		return p.m.Fault(fmt.Sprintf("key %d", i), key, "not a usable key")
 	}
-	if _, dup := p.f.keys[key]; dup {
-		return p.f.fail("key "+key, nil, "occurs twice")
+	if _, dup := p.m.keys[key]; dup {
+		return p.m.Fault("key "+key, nil, "occurs twice")
 	}
 	kv := KV{Key: key, at: p.at}
 	t, err := p.u32("type of " + key)
@@ -102,26 +97,28 @@ func (p *parser) entry(i uint64) error {
 		return err
 	}
 	kv.size = p.at - kv.at
-	p.f.keys[key] = len(p.f.KVs)
-	p.f.KVs = append(p.f.KVs, kv)
+	p.m.keys[key] = len(p.m.KVs)
+	p.m.KVs = append(p.m.KVs, kv)
 	return nil
 }
 
 // scalar reads a value that is not an array.
 func (p *parser) scalar(key string, t ValueType) (any, error) {
 	if t == TypeString {
-		return p.str(key, maxStringLen)
+		text, err := p.str(key, min(maxStringLen, maxKept-p.kept))
+		p.kept += uint64(len(text))
+		return text, err
 	}
 	w := t.width()
 	if w == 0 {
-		return nil, p.f.fail("type of "+key, uint32(t), "no such value type")
+		return nil, p.m.Fault("type of "+key, uint32(t), "no such value type")
 	}
 	b, err := p.bytes(key, w)
 	if err != nil {
 		return nil, err
 	}
 	if t == TypeBool && b[0] > 1 {
-		return nil, p.f.fail(key, b[0], "a bool is 0 or 1")
+		return nil, p.m.Fault(key, b[0], "a bool is 0 or 1")
 	}
 	return decode(t, b), nil
 }
@@ -165,7 +162,7 @@ func (p *parser) array(kv *KV) error {
 	kv.Elem = ValueType(t)
 	w := kv.Elem.width()
 	if w == 0 && kv.Elem != TypeString {
-		return p.f.fail("element type of "+kv.Key, kv.Elem, "not a type that arrays may have")
+		return p.m.Fault("element type of "+kv.Key, kv.Elem, "not a type that arrays may have")
 	}
 	least := w
 	if kv.Elem == TypeString {
@@ -197,7 +194,7 @@ func (p *parser) skipStrings(kv *KV) error {
 			return err
 		}
 		if n > maxStringLen {
-			return p.f.fail(fmt.Sprintf("%s[%d]", kv.Key, i), n, "a string longer than %d bytes", maxStringLen)
+			return p.m.Fault(fmt.Sprintf("%s[%d]", kv.Key, i), n, "a string longer than %d bytes", maxStringLen)
 		}
 		if err := p.skip(kv.Key, int64(n)); err != nil {
 			return err
@@ -232,36 +229,18 @@ func gather[T any](t ValueType, raw []byte, n, w int) []T {
 	return out
 }
 
-// alignment takes the file's own alignment over the default.
-func (p *parser) alignment() error {
-	const key = "general.alignment"
-	kv, ok := p.f.KV(key)
-	if !ok {
-		return nil
-	}
-	a, ok := p.f.Uint(key)
-	if !ok || kv.Type != TypeUint32 {
-		return p.f.fail(key, kv.value, "must be a uint32")
-	}
-	if a < 8 || a > maxAlignment || a&(a-1) != 0 {
-		return p.f.fail(key, a, "must be a power of two from 8 to %d", maxAlignment)
-	}
-	p.f.Alignment = int64(a)
-	return nil
-}
-
 // tensor reads one tensor description.
-func (p *parser) tensor(i uint64) error {
+func (p *parser) tensor(f *File, i uint64) error {
 	field := fmt.Sprintf("name of tensor %d", i)
 	name, err := p.str(field, maxNameLen)
 	if err != nil {
 		return err
 	}
 	if name == "" || !utf8.ValidString(name) || strings.ContainsRune(name, 0) {
-		return p.f.fail(field, name, "not a usable name")
+		return p.m.Fault(field, name, "not a usable name")
 	}
-	if _, dup := p.f.tensors[name]; dup {
-		return p.f.fail("tensor "+name, nil, "occurs twice")
+	if _, dup := f.tensors[name]; dup {
+		return p.m.Fault("tensor "+name, nil, "occurs twice")
 	}
 	t := Tensor{Name: name}
 	if err := p.dims(&t); err != nil {
@@ -272,21 +251,21 @@ func (p *parser) tensor(i uint64) error {
 		return err
 	}
 	if t.Kind = Kind(kind); !t.Kind.Known() {
-		return p.f.fail("kind of tensor "+name, kind, "no such kind")
+		return p.m.Fault("kind of tensor "+name, kind, "no such kind")
 	}
 	if t.Dims[0]%t.Kind.Block() != 0 {
-		return p.f.fail("tensor "+name, fmt.Sprint(t.Dims), "rows are no multiple of %s's block of %d", t.Kind, t.Kind.Block())
+		return p.m.Fault("tensor "+name, fmt.Sprint(t.Dims), "rows are no multiple of %s's block of %d", t.Kind, t.Kind.Block())
 	}
 	off, err := p.u64("offset of tensor " + name)
 	if err != nil {
 		return err
 	}
-	if off > uint64(p.f.Size) {
-		return p.f.fail("offset of tensor "+name, off, "beyond the end of the file (%d bytes)", p.f.Size)
+	if off > uint64(p.m.Size) {
+		return p.m.Fault("offset of tensor "+name, off, "beyond the end of the file (%d bytes)", p.m.Size)
 	}
 	t.Offset = int64(off)
-	p.f.tensors[name] = len(p.f.Tensors)
-	p.f.Tensors = append(p.f.Tensors, t)
+	f.tensors[name] = len(f.Tensors)
+	f.Tensors = append(f.Tensors, t)
 	return nil
 }
 
@@ -296,7 +275,7 @@ func (p *parser) dims(t *Tensor) error {
 		return err
 	}
 	if n < 1 || n > 4 {
-		return p.f.fail("dimensions of tensor "+t.Name, n, "must be 1 to 4")
+		return p.m.Fault("dimensions of tensor "+t.Name, n, "must be 1 to 4")
 	}
 	elems := int64(1)
 	t.Dims = make([]int64, n)
@@ -306,7 +285,7 @@ func (p *parser) dims(t *Tensor) error {
 			return err
 		}
 		if v < 1 || v > maxDim || int64(v) > maxElements/elems {
-			return p.f.fail(fmt.Sprintf("dimension %d of tensor %s", d, t.Name), v, "must be at least 1, and the tensor of at most 2^42 elements")
+			return p.m.Fault(fmt.Sprintf("dimension %d of tensor %s", d, t.Name), v, "must be at least 1, and the tensor of at most 2^42 elements")
 		}
 		t.Dims[d] = int64(v)
 		elems *= int64(v)
@@ -321,10 +300,10 @@ func (p *parser) count(field string, limit uint64, size int64) (uint64, error) {
 		return 0, err
 	}
 	if n > limit {
-		return 0, p.f.fail(field, n, "more than the limit of %d", limit)
+		return 0, p.m.Fault(field, n, "more than the limit of %d", limit)
 	}
 	if int64(n)*size > p.left {
-		return 0, p.f.fail(field, n, "more than the file's %d bytes can hold: truncated?", p.f.Size)
+		return 0, p.m.Fault(field, n, "more than the file's %d bytes can hold: truncated?", p.m.Size)
 	}
 	return n, nil
 }
@@ -335,7 +314,7 @@ func (p *parser) str(field string, limit uint64) (string, error) {
 		return "", err
 	}
 	if n > limit {
-		return "", p.f.fail("length of "+field, n, "more than the limit of %d", limit)
+		return "", p.m.Fault("length of "+field, n, "more than the limit of %d", limit)
 	}
 	b, err := p.bytes(field, int64(n))
 	return string(b), err
@@ -385,7 +364,7 @@ func (p *parser) skip(field string, n int64) error {
 // take accounts for n bytes of the header before they are read.
 func (p *parser) take(field string, n int64) error {
 	if n > p.left {
-		return p.f.fail(field, nil, "needs %d bytes at %d, the file ends at %d: truncated?", n, p.at, p.f.Size)
+		return p.m.Fault(field, nil, "needs %d bytes at %d, the file ends at %d: truncated?", n, p.at, p.m.Size)
 	}
 	p.at += n
 	p.left -= n
@@ -394,9 +373,9 @@ func (p *parser) take(field string, n int64) error {
 
 func (p *parser) broken(field string, err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return p.f.fail(field, nil, "the file ends early: truncated?")
+		return p.m.Fault(field, nil, "the file ends early: truncated?")
 	}
-	return fmt.Errorf("gguf: %s: read %s: %w", p.f.Name, field, err)
+	return fmt.Errorf("gguf: %s: read %s: %w", p.m.Name, field, err)
 }
 
 // align rounds n up to a multiple of a, a power of two.

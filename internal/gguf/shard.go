@@ -18,7 +18,7 @@ func WriteShard(w io.Writer, src *File, data io.ReaderAt, first, last int, extra
 		return err
 	}
 	if !m.Holds(first, last) {
-		return src.fail(fmt.Sprintf("layers %d..%d", first, last), nil, "not all in this file")
+		return src.Fault(fmt.Sprintf("layers %d..%d", first, last), nil, "not all in this file")
 	}
 	entries, err := src.entries(data, extra)
 	if err != nil {

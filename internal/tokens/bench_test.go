@@ -1,7 +1,6 @@
 package tokens
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"strings"
@@ -79,7 +78,7 @@ func BenchmarkStream(b *testing.B) {
 func BenchmarkLoad(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		s, err := ReadSource(bytes.NewReader(demomodel.GGUF()))
+		s, err := readSource(demomodel.GGUF())
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -1,7 +1,6 @@
 package tokens
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"os"
@@ -14,7 +13,7 @@ import (
 
 func demo(t testing.TB) *Tokenizer {
 	t.Helper()
-	s, err := ReadSource(bytes.NewReader(demomodel.GGUF()))
+	s, err := readSource(demomodel.GGUF())
 	if err != nil {
 		t.Fatal(err)
 	}

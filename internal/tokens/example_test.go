@@ -12,7 +12,8 @@ import (
 
 // A conversation becomes tokens, and tokens become text as they come.
 func Example() {
-	source, err := tokens.ReadSource(bytes.NewReader(demomodel.GGUF()))
+	file := demomodel.GGUF()
+	source, err := tokens.ReadSource(bytes.NewReader(file), int64(len(file)), "demo.gguf")
 	if err != nil {
 		log.Fatal(err)
 	}

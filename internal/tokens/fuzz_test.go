@@ -1,7 +1,6 @@
 package tokens
 
 import (
-	"bytes"
 	"context"
 	"slices"
 	"strings"
@@ -9,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"hecate/internal/demomodel"
+	"hecate/internal/gguf"
 )
 
 // Any text comes back from its tokens; text that nobody trusts yields no control
@@ -95,30 +95,17 @@ func FuzzStopMatcher(f *testing.F) {
 
 // Hostile metadata are errors, not panics, and what is accepted works.
 func FuzzReadSource(f *testing.F) {
-	var w ggufWriter
-	w.key("tokenizer.ggml.model", ggufString)
-	w.str("llama")
-	w.key("tokenizer.ggml.tokens", ggufArray)
-	w.num(ggufString)
-	w.num(uint64(4))
-	for _, s := range []string{"<unk>", "<s>", "</s>", "ab"} {
-		w.str(s)
-	}
-	w.key("tokenizer.ggml.token_type", ggufArray)
-	w.num(ggufInt32)
-	w.num(uint64(4))
-	w.num([]int32{2, 3, 3, 1})
-	w.key("tokenizer.ggml.scores", ggufArray)
-	w.num(ggufFloat32)
-	w.num(uint64(4))
-	w.num([]float32{0, 0, 0, 0})
-	w.key("tokenizer.chat_template", ggufString)
-	w.str("{% for m in messages %}{{ m.content }}{% endfor %}")
-	f.Add(w.file())
+	f.Add(metadata(f,
+		gguf.Entry{Key: "tokenizer.ggml.model", Value: "llama"},
+		gguf.Entry{Key: "tokenizer.ggml.tokens", Value: []string{"<unk>", "<s>", "</s>", "ab"}},
+		gguf.Entry{Key: "tokenizer.ggml.token_type", Value: []int32{2, 3, 3, 1}},
+		gguf.Entry{Key: "tokenizer.ggml.scores", Value: make([]float32, 4)},
+		gguf.Entry{Key: "tokenizer.chat_template", Value: "{% for m in messages %}{{ m.content }}{% endfor %}"},
+	))
 	f.Add(demomodel.GGUF()[:1000])
 	f.Add([]byte("GGUF\x03\x00\x00\x00"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s, err := ReadSource(bytes.NewReader(data))
+		s, err := readSource(data)
 		if err != nil {
 			return
 		}

@@ -1,18 +1,13 @@
 package tokens
 
 import (
-	"bufio"
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"math"
 	"os"
-	"strings"
-)
 
-// ErrNotGGUF is what errors.Is finds when a file is not a GGUF at all.
-var ErrNotGGUF = errors.New("not a GGUF file")
+	"hecate/internal/gguf"
+)
 
 // OpenSource reads the text side of a GGUF file.
 func OpenSource(path string) (Source, error) {
@@ -21,40 +16,88 @@ func OpenSource(path string) (Source, error) {
 		return Source{}, fmt.Errorf("read vocabulary: %w", err)
 	}
 	defer f.Close()
-	s, err := ReadSource(f)
+	st, err := f.Stat()
 	if err != nil {
-		return Source{}, fmt.Errorf("read vocabulary of %s: %w", path, err)
+		return Source{}, fmt.Errorf("read vocabulary: %w", err)
 	}
-	return s, nil
+	return ReadSource(f, st.Size(), path)
 }
 
-// ReadSource reads the text side of a GGUF (version 2 or 3, little-endian) from
-// its start. Only the metadata is read, so a file without tensors will do. Input
-// may be hostile: lengths are bounded before memory is taken.
-func ReadSource(r io.Reader) (Source, error) {
-	g := &ggufReader{r: bufio.NewReaderSize(r, 1<<16)}
-	var s Source
-	keys, err := g.header()
+// ReadSource reads the text side of a GGUF of size bytes. Only the metadata are
+// read, so a file without tensors will do. Input may be hostile: lengths are
+// bounded before memory is taken, and errors, of type *gguf.FormatError, say
+// what is wrong with which field of the file called name.
+func ReadSource(r io.ReaderAt, size int64, name string) (Source, error) {
+	m, err := gguf.ReadMetadata(r, size, name)
 	if err != nil {
-		return s, err
+		return Source{}, err
 	}
-	numbers := map[string]uint64{}
-	for range keys {
-		key, err := g.str(maxKeyBytes)
-		if err != nil {
-			return s, fmt.Errorf("metadata key: %w", err)
-		}
-		if err := g.value(key, &s, numbers); err != nil {
-			return s, fmt.Errorf("metadata %q: %w", key, err)
-		}
+	k := keys{m: m}
+	s := Source{
+		Architecture: k.text("general.architecture"),
+		Name:         k.text("general.name"),
+
+		Model:   k.text("tokenizer.ggml.model"),
+		Pre:     k.text("tokenizer.ggml.pre"),
+		BOS:     k.id("tokenizer.ggml.bos_token_id"),
+		EOS:     k.id("tokenizer.ggml.eos_token_id"),
+		EOT:     k.id("tokenizer.ggml.eot_token_id"),
+		EOM:     k.id("tokenizer.ggml.eom_token_id"),
+		Unknown: k.id("tokenizer.ggml.unknown_token_id"),
+
+		AddBOS:         k.flag("tokenizer.ggml.add_bos_token"),
+		AddEOS:         k.flag("tokenizer.ggml.add_eos_token"),
+		AddSpacePrefix: k.flag("tokenizer.ggml.add_space_prefix"),
+
+		ChatTemplate: k.text("tokenizer.chat_template"),
 	}
-	s.ContextLength, s.Width = numbers[s.Architecture+".context_length"], numbers[s.Architecture+".embedding_length"]
-	if n, ok := numbers[s.Architecture+".pooling_type"]; ok {
-		s.Pooling = &n
+	if n := k.number(s.Architecture + ".context_length"); n != nil {
+		s.ContextLength = *n
+	}
+	if n := k.number(s.Architecture + ".embedding_length"); n != nil {
+		s.Width = *n
+	}
+	s.Pooling = k.number(s.Architecture + ".pooling_type")
+	if k.err != nil {
+		return Source{}, k.err
+	}
+	if err := s.readArrays(m, r); err != nil {
+		return Source{}, err
 	}
 	s.defaultIDs()
 	return s, nil
 }
+
+// readArrays reads the arrays of a vocabulary.
+func (s *Source) readArrays(m *gguf.Metadata, r io.ReaderAt) (err error) {
+	if s.Tokens, err = m.Strings(r, "tokenizer.ggml.tokens", maxVocab, maxTokenBytes); err != nil {
+		return err
+	}
+	if s.Merges, err = m.Strings(r, "tokenizer.ggml.merges", maxMerges, 2*maxTokenBytes); err != nil {
+		return err
+	}
+	if s.Scores, err = m.Floats32(r, "tokenizer.ggml.scores", maxVocab); err != nil {
+		return err
+	}
+	types, err := m.Ints(r, "tokenizer.ggml.token_type", maxVocab)
+	if err != nil {
+		return err
+	}
+	for _, t := range types {
+		s.Types = append(s.Types, Type(narrow(t)))
+	}
+	ends, err := m.Ints(r, "tokenizer.ggml.eos_token_ids", maxVocab)
+	if err != nil {
+		return err
+	}
+	for _, id := range ends {
+		s.EOSIDs = append(s.EOSIDs, narrow(id))
+	}
+	return nil
+}
+
+// narrow keeps what no token can have out of range, instead of wrapping it.
+func narrow(n int64) int32 { return int32(max(math.MinInt32, min(n, math.MaxInt32))) }
 
 // defaultIDs fills in what llama.cpp assumes of SentencePiece vocabularies.
 func (s *Source) defaultIDs() {
@@ -68,147 +111,63 @@ func (s *Source) defaultIDs() {
 	}
 }
 
-// Kinds of GGUF values.
-const (
-	ggufUint8 uint32 = iota
-	ggufInt8
-	ggufUint16
-	ggufInt16
-	ggufUint32
-	ggufInt32
-	ggufFloat32
-	ggufBool
-	ggufString
-	ggufArray
-	ggufUint64
-	ggufInt64
-	ggufFloat64
-)
-
-var ggufSizes = map[uint32]int{
-	ggufUint8: 1, ggufInt8: 1, ggufUint16: 2, ggufInt16: 2, ggufUint32: 4, ggufInt32: 4,
-	ggufFloat32: 4, ggufBool: 1, ggufUint64: 8, ggufInt64: 8, ggufFloat64: 8,
+// keys reads single values; what a file does not have is nil or "". It keeps
+// the first thing that is wrong.
+type keys struct {
+	m   *gguf.Metadata
+	err error
 }
 
-type ggufReader struct {
-	r    *bufio.Reader
-	buf  [8]byte
-	kept uint64 // bytes of strings read so far
+// wrong notes that a value is of another type than it must be.
+func (k *keys) wrong(key, must string) {
+	if kv, _ := k.m.KV(key); k.err == nil {
+		k.err = k.m.Fault("type of "+key, kv.Type, "must be %s", must)
+	}
 }
 
-func (g *ggufReader) bytes(n int) ([]byte, error) {
-	_, err := io.ReadFull(g.r, g.buf[:n])
-	if errors.Is(err, io.EOF) {
-		err = io.ErrUnexpectedEOF
+func (k *keys) text(key string) string {
+	v, ok := k.m.Text(key)
+	if !ok && k.m.Has(key) {
+		k.wrong(key, "a string")
 	}
-	return g.buf[:n], err
+	return v
 }
 
-func (g *ggufReader) u32() (uint32, error) {
-	b, err := g.bytes(4)
-	return binary.LittleEndian.Uint32(b), err
-}
-
-func (g *ggufReader) u64() (uint64, error) {
-	b, err := g.bytes(8)
-	return binary.LittleEndian.Uint64(b), err
-}
-
-// header reads up to the first key and returns the number of keys.
-func (g *ggufReader) header() (keys uint64, err error) {
-	magic, err := g.bytes(4)
-	if err != nil || string(magic) != "GGUF" {
-		return 0, ErrNotGGUF
-	}
-	version, err := g.u32()
-	if err != nil {
-		return 0, err
-	}
-	if version != 2 && version != 3 {
-		return 0, fmt.Errorf("GGUF version %d, supported are 2 and 3 (little-endian)", version)
-	}
-	if _, err := g.u64(); err != nil { // number of tensors
-		return 0, err
-	}
-	keys, err = g.u64()
-	if err == nil && keys > maxKeys {
-		err = fmt.Errorf("%d metadata keys, at most %d", keys, maxKeys)
-	}
-	return keys, err
-}
-
-func (g *ggufReader) str(limit uint64) (string, error) {
-	n, err := g.u64()
-	if err != nil {
-		return "", err
-	}
-	if n > limit {
-		return "", fmt.Errorf("a string of %d bytes, at most %d", n, limit)
-	}
-	if g.kept += n; g.kept > maxKeptBytes {
-		return "", fmt.Errorf("more than %d bytes of strings", maxKeptBytes)
-	}
-	var b strings.Builder
-	if _, err := io.CopyN(&b, g.r, int64(n)); err != nil { // grows with what is there
-		return "", io.ErrUnexpectedEOF
-	}
-	return b.String(), nil
-}
-
-// skip passes over a value.
-func (g *ggufReader) skip(kind uint32, depth int) error {
-	if size, ok := ggufSizes[kind]; ok {
-		return g.discard(uint64(size))
-	}
-	n, err := uint64(0), error(nil)
-	switch kind {
-	case ggufString:
-		if n, err = g.u64(); err != nil {
-			return err
-		}
-		return g.discard(n)
-	case ggufArray:
-		if depth == maxArrayDepth {
-			return fmt.Errorf("arrays nested more than %d levels", maxArrayDepth)
-		}
-		return g.skipArray(depth)
-	}
-	return fmt.Errorf("unknown value kind %d", kind)
-}
-
-func (g *ggufReader) skipArray(depth int) error {
-	kind, n, err := g.arrayHead()
-	if err != nil {
-		return err
-	}
-	if size, ok := ggufSizes[kind]; ok {
-		if n > math.MaxInt64/8 {
-			return io.ErrUnexpectedEOF
-		}
-		return g.discard(n * uint64(size))
-	}
-	for range n { // ends with the input at the latest
-		if err := g.skip(kind, depth+1); err != nil {
-			return err
-		}
+func (k *keys) flag(key string) *bool {
+	v, ok := k.m.Flag(key)
+	switch {
+	case ok:
+		return &v
+	case k.m.Has(key):
+		k.wrong(key, "a bool")
 	}
 	return nil
 }
 
-func (g *ggufReader) discard(n uint64) error {
-	if n > math.MaxInt64 {
-		return io.ErrUnexpectedEOF
-	}
-	if _, err := io.CopyN(io.Discard, g.r, int64(n)); err != nil {
-		return io.ErrUnexpectedEOF
+func (k *keys) number(key string) *uint64 {
+	v, ok := k.m.Uint(key)
+	switch {
+	case ok:
+		return &v
+	case k.m.Has(key):
+		k.wrong(key, "a whole number of at least 0")
 	}
 	return nil
 }
 
-func (g *ggufReader) arrayHead() (kind uint32, n uint64, err error) {
-	if kind, err = g.u32(); err != nil {
-		return 0, 0, err
+// id reads a token's number. Some files write -1 for none, and some of those
+// as a number without a sign.
+func (k *keys) id(key string) *int32 {
+	kv, ok := k.m.KV(key)
+	if !ok {
+		return nil
 	}
-	n, err = g.u64()
-	return kind, n, err
+	if !kv.Type.Whole() {
+		k.wrong(key, "a whole number")
+		return nil
+	}
+	if v, ok := k.m.Uint(key); ok && v <= math.MaxInt32 {
+		return new(int32(v))
+	}
+	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -14,83 +13,49 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"hecate/internal/demomodel"
+	"hecate/internal/gguf"
 )
 
-// ggufWriter puts together metadata for tests.
-type ggufWriter struct {
-	bytes.Buffer
-	keys uint64
+// metadata is a file without tensors.
+func metadata(t testing.TB, entries ...gguf.Entry) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := gguf.Write(&b, entries, nil); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
 }
 
-func (w *ggufWriter) num(v any) { _ = binary.Write(&w.Buffer, binary.LittleEndian, v) }
-
-func (w *ggufWriter) str(s string) {
-	w.num(uint64(len(s)))
-	w.WriteString(s)
+// raw is a value of a type that gguf.Write does not write.
+func raw(t gguf.ValueType, value any) gguf.Raw {
+	b := binary.LittleEndian.AppendUint32(nil, uint32(t))
+	b, err := binary.Append(b, binary.LittleEndian, value)
+	if err != nil {
+		panic("BUG: " + err.Error())
+	}
+	return b
 }
 
-func (w *ggufWriter) key(name string, kind uint32) {
-	w.keys++
-	w.str(name)
-	w.num(kind)
-}
-
-func (w *ggufWriter) file() []byte {
-	var head ggufWriter
-	head.WriteString("GGUF")
-	head.num(uint32(3))
-	head.num(uint64(0))
-	head.num(w.keys)
-	return append(head.Bytes(), w.Bytes()...)
+func readSource(file []byte) (Source, error) {
+	return ReadSource(bytes.NewReader(file), int64(len(file)), "test.gguf")
 }
 
 func TestReadSourceReadsEveryKindOfValue(t *testing.T) {
-	var w ggufWriter
-	w.key("tokenizer.ggml.model", ggufString)
-	w.str("llama")
-	w.key("qwen3.context_length", ggufUint64)
-	w.num(uint64(1 << 40))
-	w.key("other.context_length", ggufInt8)
-	w.num(int8(5))
-	w.key("general.architecture", ggufString)
-	w.str("qwen3")
-	w.key("nested", ggufArray)
-	w.num(ggufArray)
-	w.num(uint64(2))
-	for range 2 {
-		w.num(ggufString)
-		w.num(uint64(1))
-		w.str("x")
-	}
-	for kind, size := range ggufSizes {
-		w.key("skipped", kind)
-		w.Write(make([]byte, size))
-	}
-	w.key("tokenizer.ggml.tokens", ggufArray)
-	w.num(ggufString)
-	w.num(uint64(3))
-	for _, s := range []string{"<unk>", "<s>", "</s>"} {
-		w.str(s)
-	}
-	w.key("tokenizer.ggml.token_type", ggufArray)
-	w.num(ggufInt32)
-	w.num(uint64(3))
-	w.num([]int32{2, 3, 3})
-	w.key("tokenizer.ggml.scores", ggufArray)
-	w.num(ggufFloat32)
-	w.num(uint64(3))
-	w.num([]float32{0, -1, 0.5})
-	w.key("tokenizer.ggml.eos_token_id", ggufUint8)
-	w.num(uint8(1))
-	w.key("tokenizer.ggml.eom_token_id", ggufInt32)
-	w.num(int32(-1)) // some files write none so
-	w.key("tokenizer.ggml.eos_token_ids", ggufArray)
-	w.num(ggufUint32)
-	w.num(uint64(1))
-	w.num(uint32(2))
-	w.key("tokenizer.ggml.add_space_prefix", ggufBool)
-	w.num(true)
-	got, err := ReadSource(bytes.NewReader(w.file()))
+	got, err := readSource(metadata(t,
+		gguf.Entry{Key: "tokenizer.ggml.model", Value: "llama"},
+		gguf.Entry{Key: "qwen3.context_length", Value: uint64(1 << 40)},
+		gguf.Entry{Key: "other.context_length", Value: raw(gguf.TypeInt8, int8(-5))},
+		gguf.Entry{Key: "general.architecture", Value: "qwen3"},
+		gguf.Entry{Key: "passed.over", Value: []string{"x", "y"}},
+		gguf.Entry{Key: "tokenizer.ggml.tokens", Value: []string{"<unk>", "<s>", "</s>"}},
+		gguf.Entry{Key: "tokenizer.ggml.token_type", Value: []int32{2, 3, 3}},
+		gguf.Entry{Key: "tokenizer.ggml.scores", Value: []float32{0, -1, 0.5}},
+		gguf.Entry{Key: "tokenizer.ggml.eos_token_id", Value: uint8(1)},
+		gguf.Entry{Key: "tokenizer.ggml.eom_token_id", Value: int32(-1)}, // some files write none so
+		gguf.Entry{Key: "tokenizer.ggml.eot_token_id", Value: uint32(math.MaxUint32)},
+		gguf.Entry{Key: "tokenizer.ggml.eos_token_ids", Value: []uint32{2}},
+		gguf.Entry{Key: "tokenizer.ggml.add_space_prefix", Value: true},
+	))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,73 +71,51 @@ func TestReadSourceReadsEveryKindOfValue(t *testing.T) {
 
 // Every truncation of the metadata is an error.
 func TestReadSourceNoticesEveryTruncation(t *testing.T) {
-	var w ggufWriter
-	w.key("tokenizer.ggml.model", ggufString)
-	w.str("llama")
-	w.key("tokenizer.ggml.tokens", ggufArray)
-	w.num(ggufString)
-	w.num(uint64(2))
-	w.str("a")
-	w.str("bc")
-	w.key("x", ggufArray)
-	w.num(ggufUint16)
-	w.num(uint64(3))
-	w.num([]uint16{1, 2, 3})
-	w.key("tokenizer.ggml.add_bos_token", ggufBool)
-	w.num(true)
-	file := w.file()
-	if _, err := ReadSource(bytes.NewReader(file)); err != nil {
+	file := metadata(t,
+		gguf.Entry{Key: "tokenizer.ggml.model", Value: "llama"},
+		gguf.Entry{Key: "tokenizer.ggml.tokens", Value: []string{"a", "bc"}},
+		gguf.Entry{Key: "x", Value: []uint32{1, 2, 3}},
+		gguf.Entry{Key: "tokenizer.ggml.add_bos_token", Value: raw(gguf.TypeBool, true)},
+	)
+	end := bytes.Index(file, []byte("add_bos_token")) + len("add_bos_token") + 4 + 1
+	if _, err := readSource(file[:end]); err != nil {
 		t.Fatal(err)
 	}
-	for n := range file {
-		if _, err := ReadSource(bytes.NewReader(file[:n])); !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, ErrNotGGUF) {
-			t.Errorf("first %d of %d bytes: error %v", n, len(file), err)
+	for n := range end {
+		var fault *gguf.FormatError
+		if _, err := readSource(file[:n]); !errors.As(err, &fault) {
+			t.Errorf("first %d of %d bytes: error %v", n, end, err)
 		}
 	}
 }
 
+// What the text side needs and cannot be is refused by the field's name.
 func TestReadSourceRefusesHostileMetadata(t *testing.T) {
-	for name, tc := range map[string]struct {
-		write func(w *ggufWriter)
-		want  string
+	for _, tc := range []struct {
+		key   string
+		value any
+		field string
+		why   string
 	}{
-		"huge string": {func(w *ggufWriter) { w.key("general.name", ggufString); w.num(uint64(math.MaxUint64)) }, "a string of"},
-		"huge key":    {func(w *ggufWriter) { w.keys++; w.num(uint64(1 << 40)) }, "metadata key: a string of"},
-		"huge array": {func(w *ggufWriter) {
-			w.key("tokenizer.ggml.tokens", ggufArray)
-			w.num(ggufString)
-			w.num(uint64(1 << 60))
-		}, "an array of"},
-		"huge skipped":     {func(w *ggufWriter) { w.key("x", ggufString); w.num(uint64(math.MaxUint64)) }, "unexpected EOF"},
-		"huge skipped run": {func(w *ggufWriter) { w.key("x", ggufArray); w.num(ggufUint64); w.num(uint64(math.MaxUint64)) }, "unexpected EOF"},
-		"many strings":     {func(w *ggufWriter) { w.key("x", ggufArray); w.num(ggufString); w.num(uint64(math.MaxUint64)) }, "unexpected EOF"},
-		"unknown kind":     {func(w *ggufWriter) { w.key("x", 99) }, "unknown value kind 99"},
-		"wrong kind":       {func(w *ggufWriter) { w.key("tokenizer.ggml.model", ggufUint8); w.num(uint8(1)) }, "must be a string"},
-		"flag as number":   {func(w *ggufWriter) { w.key("tokenizer.ggml.add_bos_token", ggufUint8); w.num(uint8(1)) }, "must be a bool"},
-		"id as text":       {func(w *ggufWriter) { w.key("tokenizer.ggml.bos_token_id", ggufString); w.str("1") }, "must be an integer"},
-		"no array":         {func(w *ggufWriter) { w.key("tokenizer.ggml.scores", ggufFloat32); w.num(float32(1)) }, "must be an array"},
-		"scores as ints": {func(w *ggufWriter) {
-			w.key("tokenizer.ggml.scores", ggufArray)
-			w.num(ggufInt32)
-			w.num(uint64(1))
-			w.num(int32(1))
-		}, "must be a float32"},
-		"deep arrays": {func(w *ggufWriter) {
-			w.key("x", ggufArray)
-			for range 10 {
-				w.num(ggufArray)
-				w.num(uint64(1))
-			}
-		}, "nested more than"},
+		{"tokenizer.ggml.model", uint8(1), "type of ", "uint8: must be a string"},
+		{"tokenizer.ggml.add_bos_token", uint8(1), "type of ", "must be a bool"},
+		{"tokenizer.ggml.bos_token_id", "1", "type of ", "string: must be a whole number"},
+		{"tokenizer.ggml.bos_token_id", float32(1), "type of ", "must be a whole number"},
+		{".context_length", int32(-1), "type of ", "must be a whole number of at least 0"},
+		{"tokenizer.ggml.scores", float32(1), "type of ", "must be an array of float32 numbers"},
+		{"tokenizer.ggml.scores", []int32{1}, "element type of ", "int32: must be an array of float32 numbers"},
+		{"tokenizer.ggml.tokens", []int32{1}, "element type of ", "must be an array of strings"},
+		{"tokenizer.ggml.token_type", []string{"1"}, "element type of ", "must be an array of whole numbers"},
+		{"tokenizer.ggml.tokens", []string{"a", strings.Repeat("x", maxTokenBytes+1)}, "length of ", "[1] is 4097: more than the limit of 4096"},
+		{"tokenizer.ggml.token_type", make([]int32, maxVocab+1), "length of ", "1048577: more than the limit of 1048576"},
 	} {
-		var w ggufWriter
-		tc.write(&w)
-		if _, err := ReadSource(bytes.NewReader(w.file())); err == nil || !strings.Contains(err.Error(), tc.want) {
-			t.Errorf("%s: error %v, want %q", name, err, tc.want)
+		_, err := readSource(metadata(t, gguf.Entry{Key: tc.key, Value: tc.value}))
+		if err == nil || !strings.HasPrefix(err.Error(), "gguf: test.gguf: "+tc.field+tc.key) || !strings.HasSuffix(err.Error(), tc.why) {
+			t.Errorf("%s = %T: %v", tc.key, tc.value, err)
 		}
 	}
 	for name, file := range map[string]string{"empty": "", "text": "hello world, this is no model", "old": "GGUF\x01\x00\x00\x00" + strings.Repeat("\x00", 16), "keys": "GGUF\x03\x00\x00\x00" + strings.Repeat("\xff", 16)} {
-		if _, err := ReadSource(strings.NewReader(file)); err == nil {
+		if _, err := readSource([]byte(file)); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}

@@ -18,13 +18,8 @@ const (
 	// templateTime bounds one rendering, whatever the template does.
 	templateTime = 2 * time.Second
 
-	// Bounds of a GGUF's metadata, against files that claim absurd lengths.
-	maxKeys        = 4096
-	maxKeyBytes    = 1 << 10
-	maxStringBytes = 16 << 20
-	maxKeptBytes   = 256 << 20 // all strings together
-	maxVocab       = 1 << 20
-	maxTokenBytes  = 4 << 10
-	maxMerges      = 2 << 20
-	maxArrayDepth  = 4
+	// Bounds of a vocabulary, against files that claim absurd lengths.
+	maxVocab      = 1 << 20
+	maxTokenBytes = 4 << 10
+	maxMerges     = 2 << 20
 )

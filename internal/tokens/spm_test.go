@@ -1,7 +1,6 @@
 package tokens
 
 import (
-	"bytes"
 	"slices"
 	"testing"
 
@@ -10,7 +9,7 @@ import (
 
 func demoSource(t testing.TB) Source {
 	t.Helper()
-	s, err := ReadSource(bytes.NewReader(demomodel.GGUF()))
+	s, err := readSource(demomodel.GGUF())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,9 +2,9 @@ package engine
 
 import "slices"
 
-// cells hands out runs of a layer's cache cells. A session keeps one run for
-// its whole life: attention then reads its keys and values as one piece of
-// memory, in the order of their positions, wherever the run lies.
+// cells hands out runs of a layer's cache cells. A session has one run at a
+// time: attention then reads its keys and values as one piece of memory, in the
+// order of their positions, wherever the run lies. A run may grow.
 type cells struct {
 	total   int
 	reserve int    // the last cells, for rescues only; 0 <= reserve < total
@@ -60,29 +60,68 @@ func (c *cells) gaps(rescue bool, f func(i, at, size int)) {
 
 // give returns the run that begins at a cell.
 func (c *cells) give(at int) {
-	i := slices.IndexFunc(c.used, func(s span) bool { return s.at == at })
-	if i < 0 {
-		panic("BUG: cells given back that nobody took")
-	}
+	i := c.index(at)
 	c.used = slices.Delete(c.used, i, i+1)
 }
+
+// index finds the run that begins at a cell.
+func (c *cells) index(at int) int {
+	i := slices.IndexFunc(c.used, func(s span) bool { return s.at == at })
+	if i < 0 {
+		panic("BUG: a run of cells that nobody took")
+	}
+	return i
+}
+
+// room is how long the run that begins at a cell may become where it is.
+func (c *cells) room(at int, rescue bool) int {
+	i := c.index(at)
+	end := c.total
+	if !rescue {
+		end -= c.reserve
+	}
+	if i+1 < len(c.used) {
+		end = min(end, c.used[i+1].at)
+	}
+	return max(end-at, c.used[i].n)
+}
+
+// extend makes a run longer where it is; its room allows it.
+func (c *cells) extend(at, n int) { c.used[c.index(at)].n = n }
 
 // move is a run of cells that goes elsewhere.
 type move struct{ from, to, n int }
 
 // compact slides all runs down, so that the gaps become one, and returns the
 // moves in an order in which each may overwrite only what moved before it.
-func (c *cells) compact() []move {
-	var moves []move
+func (c *cells) compact() []move { return c.pack(-1, 0) }
+
+// widen slides the runs together so that the one that begins at a cell becomes
+// n cells long. There are enough free ones. The moves are in an order as
+// compact's.
+func (c *cells) widen(at, n int) []move { return c.pack(c.index(at), n) }
+
+// pack lays the runs side by side in their order, one of them, if any, with a new
+// length. Those that go down move first, from the lowest on; then those that go
+// up, from the highest on.
+func (c *cells) pack(wide, n int) []move {
+	var down, up []move
 	at := 0
 	for i, s := range c.used {
-		if s.at != at {
-			moves = append(moves, move{s.at, at, s.n})
-			c.used[i].at = at
+		switch {
+		case at < s.at:
+			down = append(down, move{s.at, at, s.n})
+		case at > s.at:
+			up = append(up, move{s.at, at, s.n})
 		}
-		at += s.n
+		c.used[i].at = at
+		if i == wide {
+			c.used[i].n = n
+		}
+		at += c.used[i].n
 	}
-	return moves
+	slices.Reverse(up)
+	return append(down, up...)
 }
 
 // open counts the free cells that a session may have after compaction.

@@ -72,3 +72,128 @@ func TestCellsNeverOverlap(t *testing.T) {
 		}
 	}
 }
+
+// Runs that are taken, given back, made longer in place, moved and slid together:
+// each keeps what was written into it, and none overlaps another.
+func TestCellsKeepWhatTheyHoldWhileRunsGrow(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	ways := map[growth]int{}
+	for range 100 {
+		total := 20 + r.IntN(300)
+		c := newCells(total, r.IntN(10))
+		w := &written{cells: c, memory: make([]int, total), runs: map[int]*writtenRun{}}
+		for id := 1; id < 300; id++ {
+			rescue := r.IntN(4) == 0
+			switch r.IntN(5) {
+			case 0:
+				w.giveOne()
+			case 1, 2:
+				w.take(id, 1+r.IntN(30), rescue)
+			default:
+				ways[w.growOne(1+r.IntN(30), rescue)]++
+			}
+			w.check(t)
+		}
+	}
+	for _, w := range []growth{inPlace, toGap, packed} {
+		if ways[w] < 100 {
+			t.Errorf("only %d runs grew by way %d: %v", ways[w], w, ways)
+		}
+	}
+}
+
+// written is cells with something in them: each of a run's has the run's id.
+type written struct {
+	cells  *cells
+	memory []int
+	runs   map[int]*writtenRun
+}
+
+type writtenRun struct{ at, n int }
+
+func (w *written) fill(id int) {
+	for i := range w.runs[id].n {
+		w.memory[w.runs[id].at+i] = 1000*id + i
+	}
+}
+
+func (w *written) any() int {
+	for id := range w.runs {
+		return id
+	}
+	return 0
+}
+
+func (w *written) giveOne() {
+	if id := w.any(); id > 0 {
+		w.cells.give(w.runs[id].at)
+		delete(w.runs, id)
+	}
+}
+
+func (w *written) take(id, n int, rescue bool) {
+	if at, _, ok := w.cells.take(n, rescue); ok {
+		w.runs[id] = &writtenRun{at, n}
+		w.fill(id)
+	}
+}
+
+// growOne makes some run longer; -1 when there is no room.
+func (w *written) growOne(by int, rescue bool) growth {
+	id := w.any()
+	if id == 0 {
+		return -1
+	}
+	run := w.runs[id]
+	n, way := run.n+by, growth(-1)
+	largest := 0
+	w.cells.gaps(rescue, func(_, _, size int) { largest = max(largest, size) })
+	switch {
+	case w.cells.room(run.at, rescue) >= n:
+		way = inPlace
+		w.cells.extend(run.at, n)
+	case largest >= n:
+		way = toGap
+		to, _, _ := w.cells.take(n, rescue)
+		w.move(move{run.at, to, run.n})
+		w.cells.give(run.at)
+		run.at = to
+	case w.cells.open(rescue) >= by:
+		way = packed
+		owners := map[int]*writtenRun{}
+		for _, o := range w.runs {
+			owners[o.at] = o
+		}
+		for _, m := range w.cells.widen(run.at, n) {
+			w.move(m)
+			owners[m.from].at = m.to
+		}
+	default:
+		return way
+	}
+	for i := run.n; i < n; i++ { // what it had must have come along
+		w.memory[run.at+i] = 1000*id + i
+	}
+	run.n = n
+	return way
+}
+
+func (w *written) move(m move) {
+	copy(w.memory[m.to:m.to+m.n], w.memory[m.from:m.from+m.n])
+}
+
+func (w *written) check(t *testing.T) {
+	t.Helper()
+	free := w.cells.total
+	for id, run := range w.runs {
+		free -= run.n
+		for i := range run.n {
+			if got := w.memory[run.at+i]; got != 1000*id+i {
+				t.Fatalf("cell %d of run %d at %d of %d holds %d", i, id, run.at, run.n, got)
+			}
+		}
+	}
+	if w.cells.free() != free {
+		t.Fatalf("%d free, want %d", w.cells.free(), free)
+	}
+}

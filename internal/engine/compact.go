@@ -40,20 +40,22 @@ func (c *core) compact(name string, r Range) error {
 		return nil
 	}
 	for i := r.First; i <= r.Last; i++ {
-		if err := c.compactLayerLocked(m, i); err != nil {
+		if err := c.moveAllLocked(m, i, m.layers[i].cells.compact()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *core) compactLayerLocked(m *model, i int) (err error) {
-	l := m.layers[i]
-	for _, mv := range l.cells.compact() {
+// moveAllLocked moves runs of one layer and tells their sessions. Who owns which
+// is found before the first move: later two may begin at the same cell.
+func (c *core) moveAllLocked(m *model, i int, moves []move) (err error) {
+	owners := c.ownersLocked(m, i)
+	for _, mv := range moves {
 		if err == nil {
-			err = c.k.move(l.unit, mv)
+			err = c.k.move(m.layers[i].unit, mv)
 		}
-		c.relocateLocked(m, i, mv)
+		*owners[mv.from] = mv.to
 	}
 	if err != nil {
 		// The cache of this layer is lost; its sessions must not go on.
@@ -63,18 +65,17 @@ func (c *core) compactLayerLocked(m *model, i int) (err error) {
 	return err
 }
 
-// relocateLocked tells the session that owns a run where it lies now.
-func (c *core) relocateLocked(m *model, layer int, mv move) {
+// ownersLocked finds, for each run of a layer, where its session keeps the cell at
+// which it begins.
+func (c *core) ownersLocked(m *model, layer int) map[int]*int {
+	owners := map[int]*int{}
 	for s := range c.sessions {
-		if s.model != m || layer < s.layers.First || layer > s.layers.Last {
-			continue
-		}
-		if at := &s.starts[layer-s.layers.First]; *at == mv.from {
-			*at = mv.to
-			return
+		if s.model == m && layer >= s.layers.First && layer <= s.layers.Last {
+			at := &s.starts[layer-s.layers.First]
+			owners[*at] = at
 		}
 	}
-	panic("BUG: cells moved that no session has")
+	return owners
 }
 
 // failLocked ends the sessions on a layer. Their cells are given back when

@@ -75,6 +75,13 @@ type Session interface {
 	// nothing but Close), ErrClosed, ctx's error.
 	Step(ctx context.Context, in Input) (Output, error)
 
+	// Grow makes room for so many positions in all, on every layer or on none;
+	// what the session holds stays. Fewer than it has room for change nothing.
+	// Cells that are kept for rescues are used as by Open. Errors: ErrNoCells,
+	// after which the session goes on with the room that it had; ErrInput during
+	// a step; ErrClosed, ctx's error.
+	Grow(ctx context.Context, cells int) error
+
 	// Truncate forgets all positions from n on; n is in 0..Held().
 	Truncate(n int) error
 
@@ -181,7 +188,8 @@ type Fragment struct {
 type SessionOptions struct {
 	Model  string
 	Layers Range
-	// Cells is the number of positions to reserve: prompt and answer. Required.
+	// Cells is the number of positions to reserve: the prompt and as much of the
+	// answer as is to have room for now (see Session.Grow). Required.
 	Cells int
 	// Rescue allows use of the cells that are kept for rescues.
 	Rescue bool

@@ -246,7 +246,7 @@ func (s *subject) someAnswer(t *testing.T, e Engine, r *rand.Rand) bool {
 		}
 	}()
 	for i := 1; i < len(cuts); i++ {
-		x, err := e.Open(context.Background(), SessionOptions{Model: "m", Layers: Range{cuts[i-1], cuts[i] - 1}, Cells: len(s.tokens)})
+		x, err := e.Open(context.Background(), SessionOptions{Model: "m", Layers: Range{cuts[i-1], cuts[i] - 1}, Cells: 1 + r.IntN(len(s.tokens))})
 		if err != nil {
 			t.Error(err)
 			return false
@@ -260,6 +260,10 @@ func (s *subject) someAnswer(t *testing.T, e Engine, r *rand.Rand) bool {
 		}
 		var hidden []float32
 		for i, x := range sessions {
+			if err := x.Grow(context.Background(), at+n); err != nil {
+				t.Error(err)
+				return false
+			}
 			in := Input{Position: at, Hidden: hidden, Want: WantAll}
 			if i == 0 {
 				in.Tokens = s.tokens[at : at+n]

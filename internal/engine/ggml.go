@@ -265,11 +265,15 @@ func (k *ggmlKernels) move(u unit, m move) error {
 		p := u.(*piece)
 		for done := 0; done < m.n; done += moveRows {
 			n := min(moveRows, m.n-done)
+			at := done
+			if m.to > m.from { // the end first, before it is overwritten
+				at = m.n - done - n
+			}
 			ctx := k.base.NewContextSize(16)
 			for _, t := range []ml.Tensor{p.keys, p.values} {
 				row := t.Stride(1)
-				from := t.View(ctx, (m.from+done)*row, n*t.Dim(0))
-				to := t.View(ctx, (m.to+done)*row, n*t.Dim(0))
+				from := t.View(ctx, (m.from+at)*row, n*t.Dim(0))
+				to := t.View(ctx, (m.to+at)*row, n*t.Dim(0))
 				ctx.Forward(from.Duplicate(ctx).Copy(ctx, to))
 			}
 			ctx.Compute()

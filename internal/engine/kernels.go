@@ -15,7 +15,7 @@ type kernels interface {
 	// measure returns the bytes of work memory that a pass takes, and keeps
 	// them allocated for later passes.
 	measure(p *pass) (int64, error)
-	// move copies the cache of n cells of a layer to lower cells, which may
+	// move copies the cache of n cells of a layer to other cells, which may
 	// overlap them.
 	move(u unit, m move) error
 	// segments is the most sessions that a pass over so many layers may have.

@@ -15,7 +15,8 @@ type session struct {
 	layers Range
 	group  *group
 	starts []int // first cell, by layer of the range
-	room   int   // cells reserved
+	room   int   // cells reserved on each layer
+	rescue bool  // it may have cells that are kept for rescues
 
 	held    int   // positions computed; 0 <= held <= room
 	failed  error // set once: the session is finished
@@ -78,8 +79,8 @@ func (c *core) open(opts SessionOptions) (Session, error) {
 	if most := c.opts.contextOf(m.spec.Info.Context); opts.Cells > most {
 		return nil, &CellsError{Model: m.name, Layer: opts.Layers.First, Need: opts.Cells, Free: most}
 	}
-	s := &session{core: c, model: m, layers: opts.Layers, room: opts.Cells}
-	if err := s.takeCells(opts.Rescue); err != nil {
+	s := &session{core: c, model: m, layers: opts.Layers, room: opts.Cells, rescue: opts.Rescue}
+	if err := s.takeCells(); err != nil {
 		return nil, err
 	}
 	s.group = c.groups.join(m, opts.Layers, opts.States && opts.Layers.Last == m.spec.Info.Layers-1)
@@ -88,9 +89,9 @@ func (c *core) open(opts SessionOptions) (Session, error) {
 }
 
 // takeCells reserves a run on every layer, or on none.
-func (s *session) takeCells(rescue bool) error {
+func (s *session) takeCells() error {
 	for i := s.layers.First; i <= s.layers.Last; i++ {
-		at, largest, ok := s.model.layers[i].cells.take(s.room, rescue)
+		at, largest, ok := s.model.layers[i].cells.take(s.room, s.rescue)
 		if !ok {
 			s.giveCells()
 			return &CellsError{Model: s.model.name, Layer: i, Need: s.room, Free: largest}

@@ -43,7 +43,7 @@ func (e *fakeEngine) holding() <-chan struct{} {
 	return e.gate
 }
 
-const fakeLayers, fakeWidth, fakeVocab = 12, 4, 50
+const fakeLayers, fakeWidth, fakeVocab, fakeRoom = 12, 4, 50, 1000
 
 func newFakeEngine(ranges ...engine.Range) *fakeEngine {
 	e := &fakeEngine{held: map[int]bool{}, busy: map[int]bool{}, budget: fakeLayers}
@@ -101,11 +101,11 @@ func (e *fakeEngine) Fragments() (out []engine.Fragment) {
 func (e *fakeEngine) Open(_ context.Context, o engine.SessionOptions) (engine.Session, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if o.Cells > 1000 {
-		return nil, &engine.CellsError{Model: o.Model, Need: o.Cells, Free: 1000}
+	if o.Cells > fakeRoom {
+		return nil, &engine.CellsError{Model: o.Model, Need: o.Cells, Free: fakeRoom}
 	}
 	e.open++
-	return &fakeSteps{engine: e, head: o.Layers.Last == fakeLayers-1}, nil
+	return &fakeSteps{engine: e, cells: o.Cells, head: o.Layers.Last == fakeLayers-1}, nil
 }
 
 func (e *fakeEngine) Memory() engine.Memory { return engine.Memory{} }
@@ -121,6 +121,7 @@ func (e *fakeEngine) sessions() int {
 // fakeSteps counts positions; its logits prefer the token held+1.
 type fakeSteps struct {
 	engine *fakeEngine
+	cells  int
 	head   bool
 	held   int
 	closed bool
@@ -152,6 +153,14 @@ func (s *fakeSteps) Step(ctx context.Context, in engine.Input) (engine.Output, e
 		out.Logits[(s.held+1)%fakeVocab] = 1
 	}
 	return out, nil
+}
+
+func (s *fakeSteps) Grow(_ context.Context, cells int) error {
+	if cells > fakeRoom {
+		return &engine.CellsError{Model: "m", Need: cells, Free: fakeRoom}
+	}
+	s.cells = max(s.cells, cells)
+	return nil
 }
 
 func (s *fakeSteps) Truncate(n int) error { s.held = n; return nil }

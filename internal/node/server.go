@@ -117,7 +117,10 @@ func (s *Server) accept(ctx context.Context, sess pool.Session, getUp context.Ca
 		}
 	}
 	r.accept(o, f)
-	if err := s.welcome(ctx, sess, r); err != nil {
+	if err = r.grow(ctx, o.Cells); err == nil {
+		err = s.welcome(ctx, sess, r)
+	}
+	if err != nil {
 		s.part(place, r)
 		return nil, nil, err
 	}
@@ -136,7 +139,7 @@ func (s *Server) part(place *seat, r *running) {
 
 // welcome says yes.
 func (s *Server) welcome(ctx context.Context, sess pool.Session, r *running) error {
-	opened, err := stage.Opened{Held: r.session.Held(), Width: r.width, Exactness: s.exactness, MaxRows: stage.MaxRows}.Encode()
+	opened, err := stage.Opened{Held: r.session.Held(), Cells: r.cells, Width: r.width, Exactness: s.exactness, MaxRows: stage.MaxRows}.Encode()
 	if err != nil {
 		return err
 	}
@@ -151,38 +154,46 @@ func (s *Server) serve(ctx context.Context, sess pool.Session, r *running) error
 		if err != nil {
 			return err
 		}
-		res, err := s.answer(ctx, r, b)
+		buf, err = s.answer(ctx, r, b, buf[:0])
 		sess.Recycle(b)
 		if err != nil {
 			return err
 		}
-		buf = res.Append(buf[:0])
 		if err := sess.Send(ctx, buf); err != nil {
 			return err
 		}
 	}
 }
 
-func (s *Server) answer(ctx context.Context, r *running, b []byte) (stage.Result, error) {
+// answer does what a message asks for and appends what is to be said.
+func (s *Server) answer(ctx context.Context, r *running, b, out []byte) ([]byte, error) {
 	switch stage.KindOf(b) {
 	case stage.KindTruncate:
 		t, err := stage.DecodeTruncate(b)
 		if err == nil {
 			err = r.session.Truncate(t.Position)
 		}
-		return stage.Result{Kind: stage.KindDone, Position: t.Position}, err
+		return stage.Result{Kind: stage.KindDone, Position: t.Position}.Append(out), err
+	case stage.KindGrow:
+		g, err := stage.DecodeGrow(b)
+		if err != nil {
+			return nil, &stage.Error{Code: stage.CodeBad, Message: err.Error()}
+		}
+		err = r.grow(ctx, g.Cells)
+		s.tell()
+		return stage.Grown{Cells: r.cells}.Append(out), err
 	case stage.KindStep:
 		st, err := stage.DecodeStep(b)
 		if err != nil {
-			return stage.Result{}, &stage.Error{Code: stage.CodeBad, Message: err.Error()}
+			return nil, &stage.Error{Code: stage.CodeBad, Message: err.Error()}
 		}
 		res, err := r.step(ctx, st)
 		if err == nil {
 			s.gauge.stepped(r.open, res)
 		}
-		return res, err
+		return res.Append(out), err
 	}
-	return stage.Result{}, &stage.Error{Code: stage.CodeBad, Message: fmt.Sprintf("an unexpected message: %s", stage.KindOf(b))}
+	return nil, &stage.Error{Code: stage.CodeBad, Message: fmt.Sprintf("an unexpected message: %s", stage.KindOf(b))}
 }
 
 // refuse tells the gateway why and ends the session.

@@ -279,3 +279,45 @@ func TestANewBeginningReplacesAServedStage(t *testing.T) {
 	}
 	c.end(pool.CodeNormal, true)
 }
+
+// A stage grows between two steps; where there is no room it goes on as it was.
+func TestAStageGrows(t *testing.T) {
+	w := newWorld(t)
+	c, opened, err := w.dial(first("a"))
+	if err != nil || opened.Cells != 100 {
+		t.Fatalf("%+v, %v, want 100 cells", opened, err)
+	}
+	for _, g := range []struct{ ask, want int }{{300, 300}, {200, 300}, {fakeRoom + 1, 300}, {fakeRoom, fakeRoom}} {
+		if _, err := w.step(c, stage.Step{Position: 0, Tokens: []int32{1}}); err != nil {
+			t.Fatal(err)
+		}
+		c.toNode <- stage.Grow{Cells: g.ask}.Append(nil)
+		if got, err := stage.DecodeGrown(<-c.toGateway); err != nil || got.Cells != g.want {
+			t.Errorf("asked for %d: %+v, %v, want %d", g.ask, got, err, g.want)
+		}
+		c.toNode <- stage.Truncate{Position: 0}.Append(nil)
+		<-c.toGateway
+	}
+	c.end(pool.CodeNormal, true)
+}
+
+// A stage that was kept gets the room that its answer has by now, if there is any.
+func TestAKeptStageGrows(t *testing.T) {
+	w := newWorld(t)
+	c, _, err := w.dial(first("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.step(c, stage.Step{Tokens: []int32{1, 2}}); err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range []struct{ ask, want int }{{400, 400}, {fakeRoom + 1, 400}} {
+		again := first("a")
+		again.Resume, again.Cells = true, g.ask
+		if c, opened, err := w.dial(again); err != nil || opened.Held != 2 || opened.Cells != g.want {
+			t.Errorf("resumed with %d: %+v, %v, want %d", g.ask, opened, err, g.want)
+		} else if g.ask > fakeRoom {
+			c.end(pool.CodeNormal, true)
+		}
+	}
+}

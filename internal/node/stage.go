@@ -16,6 +16,7 @@ import (
 type running struct {
 	open    stage.Open
 	session engine.Session
+	cells   int // reserved
 	width   int
 
 	sampler *sampling.Sampler // nil unless this is the last stage
@@ -33,7 +34,7 @@ func (s *Server) begin(ctx context.Context, o stage.Open) (*running, error) {
 	if (o.Sampler != nil || o.States) != (o.Last == f.ModelLayers-1) || o.Sampler != nil && o.States {
 		return nil, &stage.Error{Code: stage.CodeBad, Message: fmt.Sprintf("layers %d to %d of %d: only the last stage draws tokens or gives its states, and it must", o.First, o.Last, f.ModelLayers)}
 	}
-	r := &running{open: o, width: f.Width}
+	r := &running{open: o, cells: o.Cells, width: f.Width}
 	if o.Sampler != nil {
 		if r.sampler, err = s.sampler(ctx, o, f.Vocab); err != nil {
 			return nil, err
@@ -81,6 +82,22 @@ func (r *running) accept(o stage.Open, f *failure) {
 	if o.Sampler != nil {
 		r.tokens = slices.Clone(o.Sampler.Tokens)
 	}
+}
+
+// grow reserves so many cells in all, if there are any; where there are none the
+// stage goes on as it was.
+func (r *running) grow(ctx context.Context, cells int) error {
+	if cells <= r.cells {
+		return nil
+	}
+	err := r.session.Grow(ctx, cells)
+	if errors.Is(err, engine.ErrNoCells) {
+		return nil
+	}
+	if err == nil {
+		r.cells = cells
+	}
+	return err
 }
 
 // step computes one step and draws the token if that was wanted.

@@ -10,17 +10,19 @@ const (
 	KindOpen     Kind = 1
 	KindStep     Kind = 2
 	KindTruncate Kind = 3
+	KindGrow     Kind = 4
 
 	KindOpened Kind = 16
 	KindHidden Kind = 17
 	KindToken  Kind = 18
 	KindDone   Kind = 19
 	KindError  Kind = 20
+	KindGrown  Kind = 21
 )
 
 var kindNames = map[Kind]string{
-	KindOpen: "open", KindStep: "step", KindTruncate: "truncate",
-	KindOpened: "opened", KindHidden: "hidden", KindToken: "token", KindDone: "done", KindError: "error",
+	KindOpen: "open", KindStep: "step", KindTruncate: "truncate", KindGrow: "grow",
+	KindOpened: "opened", KindHidden: "hidden", KindToken: "token", KindDone: "done", KindError: "error", KindGrown: "grown",
 }
 
 func (k Kind) String() string {

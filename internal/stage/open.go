@@ -13,7 +13,7 @@ type Open struct {
 	Model   string   `json:"model"`
 	First   int      `json:"first"` // first layer, counted from zero
 	Last    int      `json:"last"`  // last layer, inclusive
-	Cells   int      `json:"cells"` // KV cells (tokens) to reserve
+	Cells   int      `json:"cells"` // KV cells (tokens) to reserve for now
 	Rescue  bool     `json:"rescue,omitempty"`
 	Resume  bool     `json:"resume,omitempty"`  // take up the kept state if there is one
 	Sampler *Sampler `json:"sampler,omitempty"` // only for the stage that holds the head, unless States
@@ -45,6 +45,10 @@ type Opened struct {
 	Width     int    `json:"width"`     // floats per hidden row
 	Exactness string `json:"exactness"` // class within which results are bit-identical
 	MaxRows   int    `json:"max_rows"`  // largest step it computes in one go
+
+	// Cells is what the stage has reserved: less than was asked for only when it
+	// was kept from before and there was no room for more. 0: the node cannot Grow.
+	Cells int `json:"cells,omitempty"`
 }
 
 // Validate checks what can be checked without knowing the node.

@@ -115,3 +115,22 @@ func FuzzDecode(f *testing.F) {
 		_, _ = DecodeOpened(b)
 	})
 }
+
+func TestGrowRoundTrip(t *testing.T) {
+	if g, err := DecodeGrow(Grow{512}.Append(nil)); err != nil || g.Cells != 512 {
+		t.Errorf("%+v, %v", g, err)
+	}
+	if g, err := DecodeGrown(Grown{256}.Append(nil)); err != nil || g.Cells != 256 {
+		t.Errorf("%+v, %v", g, err)
+	}
+	no, _ := (&Error{Code: CodeBad, Message: "an unexpected message: kind 4"}).Encode()
+	var refusal *Error
+	if _, err := DecodeGrown(no); !errors.As(err, &refusal) || refusal.Code != CodeBad {
+		t.Errorf("an older node's answer: %v", err)
+	}
+	for _, bad := range [][]byte{nil, {4}, {4, 0, 0, 0, 0, 0, 0, 0}, {4, 0, 0, 0, 255, 255, 255, 255}, {21, 0, 0, 0, 1, 0, 0, 0}} {
+		if _, err := DecodeGrow(bad); err == nil {
+			t.Errorf("%v was read", bad)
+		}
+	}
+}

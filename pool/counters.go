@@ -79,6 +79,11 @@ var lossNames = [lossReasons]string{
 
 func (r lossReason) String() string { return lossNames[r] }
 
+// ours says that the pool itself ended the connection.
+func (r lossReason) ours() bool {
+	return r == lossRetired || r == lossForced || r == lossShutdown || r == lossDiscarded
+}
+
 // failure says whether the end of the connection was somebody's fault.
 func (r lossReason) failure() bool {
 	return r == lossPeerClosed || r == lossReset || r == lossSilent || r == lossProtocol

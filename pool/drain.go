@@ -95,14 +95,22 @@ func (p *Pool) dropStaleLocked(now time.Time, fx *effects) {
 }
 
 // dropUnwantedLocked drains writers that no living generation owns and nobody
-// kept as stale: such as those of a dropped cycle that connected late.
+// kept as stale: such as those of a dropped cycle. Where a group that is wanted has
+// no others they serve until it has, since the machine behind them is well.
 func (p *Pool) dropUnwantedLocked(now time.Time, fx *effects) {
 	alive := map[uint64]bool{}
 	for _, g := range p.co.alive() {
 		alive[g.id] = true
 	}
+	served := map[*group]bool{}
+	for _, w := range p.inv.writers {
+		if w.contour != contourDraining && (alive[w.generation] || w.stale) {
+			served[w.group] = true
+		}
+	}
 	for _, w := range p.sortedLocked() {
-		if w.contour != contourDraining && !w.stale && !alive[w.generation] {
+		owned := w.stale || alive[w.generation]
+		if w.contour != contourDraining && !owned && (served[w.group] || !p.stillWantedLocked(w)) {
 			p.startDrainLocked(w, now, "generation is gone", fx)
 		}
 	}

@@ -39,6 +39,9 @@ const (
 	EventQuarantined        EventKind = "quarantined"
 	EventOutage             EventKind = "outage"
 	EventOutageOver         EventKind = "outage_over"
+	EventGroupDown          EventKind = "group_down"    // the last connection of a group ended, and not by our doing
+	EventGroupRefused       EventKind = "group_refused" // ... and new ones are refused
+	EventGroupSilent        EventKind = "group_silent"  // ... and new ones are not answered
 	EventFloorChanged       EventKind = "floor_changed"
 	EventGenerationStarted  EventKind = "generation_started"
 	EventGenerationActive   EventKind = "generation_active"

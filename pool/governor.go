@@ -37,6 +37,7 @@ const sweepEvery = time.Second
 type effects struct {
 	events []Event
 	dials  []dialTask
+	knocks []knockTask
 	hurt   []forceClose // writers whose sessions must end
 	retire []*link
 	kill   []*link // did not end in time
@@ -75,6 +76,7 @@ func (p *Pool) reconcile(now time.Time) time.Time {
 	if at := p.refillLocked(now, s, &fx); !at.IsZero() {
 		next = earlier(next, at)
 	}
+	next = p.searchLocked(now, next, &fx)
 	p.tellReverseLocked(&fx)
 	p.publishLocked()
 	p.inv.Unlock()
@@ -116,17 +118,16 @@ func (p *Pool) carryOut(fx *effects) {
 		p.wg.Add(1)
 		go p.connect(t)
 	}
+	for _, t := range fx.knocks {
+		p.wg.Add(1)
+		go p.knock(t)
+	}
 }
 
 func (p *Pool) stepGenerationsLocked(now time.Time, s *Settings, fx *effects) {
 	started, dropped := p.co.step(p.ctx, now, s)
 	for _, g := range dropped {
 		fx.events = append(fx.events, Event{Kind: EventGenerationDropped, Generation: g.id, Reason: g.last.String()})
-		for _, w := range p.sortedLocked() {
-			if w.generation == g.id {
-				p.startDrainLocked(w, now, "generation "+g.last.String(), fx)
-			}
-		}
 	}
 	if started != nil {
 		fx.events = append(fx.events, Event{Kind: EventGenerationStarted, Generation: started.id, Reason: started.hash, N: len(started.groups)})
@@ -271,7 +272,7 @@ func (p *Pool) publishLocked() {
 	}
 	families := p.familiesLocked()
 	for name, g := range p.inv.known {
-		g.publish(groupView{candidates: lists[g], families: families[g]})
+		g.publish(groupView{candidates: lists[g], families: families[g], lost: g.absence != nil && g.absence.lost})
 		if len(lists[g]) == 0 && !g.wanted.Load() && !p.hasWritersLocked(g) {
 			delete(p.inv.known, name)
 		}

@@ -16,10 +16,13 @@ type group struct {
 	lastUse  atomic.Int64              // Unix nanoseconds of the newest bind or unbind
 	lean     atomic.Bool               // the floor is lowered: the next session must say so
 	recovery atomic.Int64              // Unix nanoseconds of the last asynchronous recovery
+	patience atomic.Int64              // nanoseconds that a lost connection may take to be made again; 0: not known
 
 	// The pool's, under its lock.
 	used     bool
-	lastBusy time.Time // newest moment with a session, or when the group appeared
+	lastBusy time.Time       // newest moment with a session, or when the group appeared
+	carried  map[string]bool // addresses that connections stood to since there was none
+	absence  *absence        // nil while a connection stands, and before the first
 }
 
 // recoveryEvery bounds how often waiting binds ask for a recovery.
@@ -38,6 +41,7 @@ func (g *group) mayRecover(now time.Time) bool {
 type groupView struct {
 	candidates []candidate
 	families   []FamilyReadiness // Living and Ready are filled in by who asks
+	lost       bool              // every connection is lost, and none can be made
 }
 
 func (g *group) look() groupView {
@@ -50,7 +54,7 @@ func (g *group) look() groupView {
 // publish replaces the view if it differs.
 func (g *group) publish(v groupView) {
 	old := g.look()
-	if slices.Equal(old.candidates, v.candidates) && slices.Equal(old.families, v.families) {
+	if slices.Equal(old.candidates, v.candidates) && slices.Equal(old.families, v.families) && old.lost == v.lost {
 		return
 	}
 	g.view.Store(&v)

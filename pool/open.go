@@ -52,7 +52,7 @@ func (p *Pool) Open(ctx context.Context, group string, opt OpenOptions) (Session
 	}
 	s, err := p.tryOpen(g, opt)
 	if s == nil && err == nil {
-		if opt.Rescue {
+		if opt.Rescue && !opt.Reconnect {
 			return p.openFailed(openNoWriter, &NoWriterError{Group: group, Reason: p.whyNoWriter(g)})
 		}
 		return p.waitOpen(ctx, g, opt)
@@ -75,6 +75,9 @@ func (p *Pool) opened(s *session, err error) (Session, error) {
 // waitOpen is the bounded wait of a new admission: subscribe, check, wait.
 func (p *Pool) waitOpen(ctx context.Context, g *group, opt OpenOptions) (Session, error) {
 	limit := p.settings().NoWriterWait.D()
+	if opt.Reconnect {
+		limit = max(p.settings().LostAfter.D(), time.Duration(g.patience.Load()))
+	}
 	start := time.Now()
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
@@ -89,7 +92,9 @@ func (p *Pool) waitOpen(ctx context.Context, g *group, opt OpenOptions) (Session
 			return p.openFailed(openClosed, ErrPoolClosed)
 		case !g.wanted.Load():
 			return p.openFailed(openUnknownGroup, fmt.Errorf("open on %q: %w", g.name, ErrUnknownGroup))
-		case g.mayRecover(time.Now()):
+		case opt.Reconnect && g.look().lost:
+			return p.openFailed(openNoWriter, &NoWriterError{Group: g.name, Reason: "every connection is lost, and none can be made"})
+		case !opt.Reconnect && g.mayRecover(time.Now()):
 			p.recover(g)
 		}
 		select {

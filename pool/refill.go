@@ -266,6 +266,7 @@ func (p *Pool) connectFailed(t dialTask, err error, took time.Duration) {
 	if _, ok := refusalOf(err); ok {
 		kind, outcome = EventRefused, connectRefused
 	}
+	var then []Event
 	p.inv.Lock()
 	c := p.settleLocked(t)
 	if p.inv.ending || p.co.find(t.gen.id) == nil {
@@ -273,6 +274,9 @@ func (p *Pool) connectFailed(t dialTask, err error, took time.Duration) {
 	} else {
 		t.pair.failures++
 		c.failed(time.Now(), p.settings(), p.wouldBeOutageLocked(t.pair, t.gen), p.jitter())
+		if then = t.pair.group.rebuffedLocked(t.endpoint, time.Now().Add(-took), err); then != nil {
+			p.publishLocked()
+		}
 	}
 	p.inv.connects[outcome]++
 	p.inv.Unlock()
@@ -284,6 +288,9 @@ func (p *Pool) connectFailed(t dialTask, err error, took time.Duration) {
 			Kind: kind, Group: t.pair.key.group, Family: t.pair.key.family, Endpoint: t.endpoint.Addr,
 			Generation: t.gen.id, Reason: err.Error(), Took: took,
 		})
+	}
+	for _, e := range then {
+		p.event(e)
 	}
 }
 
@@ -343,6 +350,7 @@ func (p *Pool) newWriterLocked(pr *pair, e Endpoint, gen uint64, parts linkParts
 	w.link.out.roomAgain = w.group.changed.ring // for admissions that found the queue full
 	w.refreshAt = p.refreshAfter(pr)
 	p.inv.writers[w.id] = w
+	pr.group.arriveLocked(e)
 	p.wg.Add(1)
 	w.link.start(w)
 	return w
@@ -375,6 +383,7 @@ func (p *Pool) writerGone(w *writer, f *linkFault, idle time.Duration) {
 	if pr != nil && w.contour != contourDraining && !p.inv.ending {
 		quarantined = p.learnLocked(pr, w, why, lived, idle, now, s)
 	}
+	then := p.departLocked(w, f, now, s)
 	p.publishLocked()
 	p.inv.Unlock()
 	kind := EventWriterLost
@@ -386,6 +395,9 @@ func (p *Pool) writerGone(w *writer, f *linkFault, idle time.Duration) {
 	p.event(e)
 	if quarantined {
 		p.event(w.describe(EventQuarantined))
+	}
+	for _, e := range then {
+		p.event(e)
 	}
 }
 

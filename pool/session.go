@@ -58,6 +58,10 @@ type OpenOptions struct {
 	// Rescue: the session replaces one that just died. It never waits for a
 	// writer: it is bound at once or fails at once.
 	Rescue bool
+	// Reconnect: the session goes on where one stood whose connection broke. It
+	// waits like an ordinary admission, but no longer than lost_after (or four
+	// round trips), and not for a group that is known to be lost. Rescue then does not matter.
+	Reconnect bool
 	// Payload is the session's first message: it travels with the OPEN and is
 	// the handler's first Recv. Nil: none; empty: an empty message.
 	Payload []byte

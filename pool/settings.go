@@ -130,6 +130,7 @@ type Settings struct {
 	Quarantine         Duration `json:"quarantine" toml:"quarantine"`                 // a flapping endpoint rests so long; 0 = off
 	OutageMode         Switch   `json:"outage_mode" toml:"outage_mode"`
 	OutageBackoff      Span     `json:"outage_backoff" toml:"outage_backoff"`
+	LostAfter          Duration `json:"lost_after" toml:"lost_after"` // a peer that ended every connection and answers no new one is lost then, or after four round trips if that is more; 0..10s
 
 	ReinitEvery    Duration  `json:"reinit_every" toml:"reinit_every"`       // periodic generations; 0 = off
 	ReinitParallel int       `json:"reinit_parallel" toml:"reinit_parallel"` // warm-up cycles at once, 1..8
@@ -163,7 +164,7 @@ func DefaultSettings() Settings {
 		ReconnectBase: millis(500), ReconnectCap: seconds(30), ReconnectFastTries: 4, ReconnectParallel: 8,
 		ConnectTimeout: millis(1200), PingInterval: millis(500), PingTimeout: millis(500), PingMisses: 2,
 		IdleRefresh: seconds(45), FlapWindow: Span{500 * time.Millisecond, 20 * time.Second}, Quarantine: seconds(25),
-		OutageMode: On, OutageBackoff: Span{250 * time.Millisecond, 3 * time.Second},
+		OutageMode: On, OutageBackoff: Span{250 * time.Millisecond, 3 * time.Second}, LostAfter: millis(250),
 		ReinitParallel: 1, Coalesce: millis(200), PendingMaxAge: seconds(1800), MinFreshRatio: 0.8,
 		BindStale: BindStaleNever, BindStaleTTL: seconds(90), DrainTTL: seconds(90), DrainThreshold: 32,
 		SessionQueue: 768, SessionWindow: 4 << 20, WriterQueue: 4096, WriterQueueBytes: 32 << 20,

@@ -105,6 +105,7 @@ func (s Settings) validateLinks(f *faults) {
 	f.orOff("quarantine", s.Quarantine, time.Millisecond)
 	oneOf(f, "outage_mode", s.OutageMode, On, Off)
 	f.span("outage_backoff", s.OutageBackoff)
+	f.duration("lost_after", s.LostAfter, 0, 10*time.Second)
 }
 
 func (s Settings) validateGenerations(f *faults) {

@@ -118,7 +118,7 @@ func unanswered(err error) bool {
 }
 
 // searchLocked looks after groups without a connection: those that refill did not
-// dial in this round, because no generation wants it yet or an endpoint rests,
+// dial in this round, because no generation wants them yet or the endpoint rests,
 // are knocked at once, and verdicts are given. It says when to look again: at next, or before.
 func (p *Pool) searchLocked(now, next time.Time, fx *effects) time.Time {
 	for _, name := range slices.Sorted(maps.Keys(p.inv.known)) {
@@ -167,6 +167,7 @@ type knockTask struct {
 
 func (p *Pool) knock(t knockTask) {
 	defer p.wg.Done()
+	defer p.poke()
 	ctx, cancel := context.WithTimeout(p.ctx, p.settings().ConnectTimeout.D())
 	defer cancel()
 	began := time.Now()
@@ -181,6 +182,9 @@ func (p *Pool) knock(t knockTask) {
 		events = t.group.rebuffedLocked(t.endpoint, began, err)
 	case a != nil && !a.lost && !began.Before(a.began):
 		a.until = time.Time{} // it is there, and will be dialled when somebody wants it
+		if pr := p.inv.pairs[t.key]; pr != nil && p.settings().OutageMode == On {
+			pr.circuit(t.endpoint.Addr).quarantined = time.Time{} // or it would rest without a connection
+		}
 	}
 	p.publishLocked()
 	p.inv.Unlock()

@@ -122,6 +122,17 @@ func (a *Authority) Issue(role Role, name string, public any) ([]*x509.Certifica
 	if err := id.validate(); err != nil {
 		return nil, fmt.Errorf("issuing a certificate: %w", err)
 	}
+	return a.issue(public, &x509.Certificate{
+		Subject:     pkix.Name{CommonName: name},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
+		URIs:        []*url.URL{id.uri()},
+		DNSNames:    []string{serverName(role)},
+	})
+}
+
+// issue signs a certificate for a key with what all of them share filled in, and
+// returns it with the authority's behind it.
+func (a *Authority) issue(public any, template *x509.Certificate) ([]*x509.Certificate, error) {
 	if _, ok := public.(*ecdsa.PublicKey); !ok {
 		return nil, fmt.Errorf("issuing a certificate: key of the kind %T, want ECDSA", public)
 	}
@@ -130,16 +141,9 @@ func (a *Authority) Issue(role Role, name string, public any) ([]*x509.Certifica
 		return nil, err
 	}
 	now := time.Now()
-	template := &x509.Certificate{
-		SerialNumber: serial,
-		Subject:      pkix.Name{CommonName: name},
-		NotBefore:    now.Add(-clockSlack),
-		NotAfter:     now.Add(CertificateLife),
-		KeyUsage:     x509.KeyUsageDigitalSignature,
-		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-		URIs:         []*url.URL{id.uri()},
-		DNSNames:     []string{serverName(role)},
-	}
+	template.SerialNumber = serial
+	template.NotBefore, template.NotAfter = now.Add(-clockSlack), now.Add(CertificateLife)
+	template.KeyUsage = x509.KeyUsageDigitalSignature
 	leaf, err := sign(template, a.cert, public, a.key)
 	if err != nil {
 		return nil, err

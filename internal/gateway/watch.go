@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -53,18 +54,21 @@ func (g *Gateway) showLive(w http.ResponseWriter, r *http.Request) error {
 	if s.send("history", "", history) != nil {
 		return nil
 	}
-	return g.live(r, s, sub, bell)
+	g.tell(r.Context(), s, sub, bell)
+	return nil
 }
 
-func (g *Gateway) live(r *http.Request, s *watch, sub *event.Subscription, bell <-chan struct{}) error {
+// tell sends what happens, and the picture when the bell rings, until the watcher
+// is gone. Without a bell there is no picture.
+func (g *Gateway) tell(ctx context.Context, s *watch, sub *event.Subscription, bell <-chan struct{}) {
 	alive := time.NewTicker(keepAlive)
 	defer alive.Stop()
 	var revision uint64
 	var failed error
 	for failed == nil {
 		select {
-		case <-r.Context().Done():
-			return nil
+		case <-ctx.Done():
+			return
 		case <-alive.C:
 			failed = s.comment()
 		case <-sub.Bell():
@@ -76,7 +80,6 @@ func (g *Gateway) live(r *http.Request, s *watch, sub *event.Subscription, bell 
 			}
 		}
 	}
-	return nil // the watcher is gone
 }
 
 // showEvents serves GET /v1/swarm/events: a list, or a stream for who accepts one.
@@ -106,20 +109,10 @@ func (g *Gateway) streamEvents(w http.ResponseWriter, r *http.Request, after uin
 	sub := g.events.Subscribe(after)
 	defer sub.Close()
 	s := newWatch(w)
-	alive := time.NewTicker(keepAlive)
-	defer alive.Stop()
-	failed := s.comment()
-	for failed == nil {
-		select {
-		case <-r.Context().Done():
-			return nil
-		case <-alive.C:
-			failed = s.comment()
-		case <-sub.Bell():
-			failed = s.events(g.events, sub)
-		}
+	if s.comment() == nil {
+		g.tell(r.Context(), s, sub, nil)
 	}
-	return nil // the watcher is gone
+	return nil
 }
 
 // resume finds where a client left off: Last-Event-ID, or ?after=.

@@ -291,6 +291,21 @@ func (w *world) dial(o stage.Open) (*wire, stage.Opened, error) {
 	return c, opened, err
 }
 
+// begin opens a stage that has computed the steps.
+func (w *world) begin(o stage.Open, steps ...stage.Step) *wire {
+	w.t.Helper()
+	c, _, err := w.dial(o)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, s := range steps {
+		if _, err := w.step(c, s); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	return c
+}
+
 // step sends a step and decodes the answer.
 func (w *world) step(c *wire, s stage.Step) (stage.Result, error) {
 	c.toNode <- s.Append(nil)

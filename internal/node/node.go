@@ -196,15 +196,22 @@ func (n *Node) follow(doc *control.PlanDocument) {
 const loadEvery = 250 * time.Millisecond
 
 func (n *Node) watchLoad(ctx context.Context) {
-	tick := time.NewTicker(loadEvery)
+	every(ctx, loadEvery, func() {
+		s := n.engine.Stats()
+		n.server.gauge.tick(s.Computed, s.Waiting)
+	})
+}
+
+// every does something at each tick until the context ends.
+func every(ctx context.Context, d time.Duration, do func()) {
+	tick := time.NewTicker(d)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			s := n.engine.Stats()
-			n.server.gauge.tick(s.Computed, s.Waiting)
+			do()
 		}
 	}
 }

@@ -30,10 +30,7 @@ func TestAStageComputesAndDraws(t *testing.T) {
 	}
 	c.end(pool.CodeNormal, true)
 
-	c, _, err = w.dial(last("a", 5, 6, 7))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c = w.begin(last("a", 5, 6, 7))
 	for i := range 3 {
 		rows := 1
 		if i == 0 {
@@ -79,10 +76,7 @@ func TestRefusals(t *testing.T) {
 
 func TestAStepOutOfPlaceEndsTheStage(t *testing.T) {
 	w := newWorld(t)
-	c, _, err := w.dial(first("a"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := w.begin(first("a"))
 	if _, err := w.step(c, stage.Step{Position: 7, Tokens: []int32{1}}); codeOf(err) != stage.CodeBad {
 		t.Errorf("got %v, want %s", err, stage.CodeBad)
 	}
@@ -93,13 +87,7 @@ func TestAStepOutOfPlaceEndsTheStage(t *testing.T) {
 func TestALostStageIsKeptAndResumed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		c, _, err := w.dial(last("a", 5, 6, 7))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.step(c, stage.Step{Hidden: make([]float32, 3*fakeWidth), Width: fakeWidth, Want: stage.WantToken}); err != nil {
-			t.Fatal(err)
-		}
+		c := w.begin(last("a", 5, 6, 7), stage.Step{Hidden: make([]float32, 3*fakeWidth), Width: fakeWidth, Want: stage.WantToken})
 		c.end(pool.CodeLost, false)
 		synctest.Wait()
 		if w.engine.sessions() != 1 {
@@ -129,13 +117,7 @@ func TestALostStageIsKeptAndResumed(t *testing.T) {
 func TestWithoutResumeNothingIsTakenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		c, _, err := w.dial(first("a"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.step(c, stage.Step{Tokens: []int32{1, 2}}); err != nil {
-			t.Fatal(err)
-		}
+		c := w.begin(first("a"), stage.Step{Tokens: []int32{1, 2}})
 		c.end(pool.CodeLost, false)
 		synctest.Wait()
 		c, opened, err := w.dial(first("a"))
@@ -148,13 +130,7 @@ func TestWithoutResumeNothingIsTakenUp(t *testing.T) {
 
 func TestTruncate(t *testing.T) {
 	w := newWorld(t)
-	c, _, err := w.dial(first("a"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.step(c, stage.Step{Tokens: []int32{1, 2, 3}}); err != nil {
-		t.Fatal(err)
-	}
+	c := w.begin(first("a"), stage.Step{Tokens: []int32{1, 2, 3}})
 	c.toNode <- stage.Truncate{Position: 1}.Append(nil)
 	if r, err := stage.DecodeResult(<-c.toGateway); err != nil || r.Kind != stage.KindDone || r.Position != 1 {
 		t.Errorf("%+v, %v", r, err)
@@ -169,13 +145,7 @@ func TestTruncate(t *testing.T) {
 // loss. It finds the stage as it was, although another handler still serves it.
 func TestAReconnectTakesTheStageFromADeadHandler(t *testing.T) {
 	w := newWorld(t)
-	old, _, err := w.dial(last("a", 5, 6, 7))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.step(old, stage.Step{Hidden: make([]float32, 3*fakeWidth), Width: fakeWidth, Want: stage.WantToken}); err != nil {
-		t.Fatal(err)
-	}
+	old := w.begin(last("a", 5, 6, 7), stage.Step{Hidden: make([]float32, 3*fakeWidth), Width: fakeWidth, Want: stage.WantToken})
 	again := last("a", 5, 6, 7, 4)
 	again.Sampler.Prompt, again.Resume = 3, true
 	c, opened, err := w.dial(again)
@@ -199,13 +169,7 @@ func TestAReconnectTakesTheStageFromADeadHandler(t *testing.T) {
 func TestAReconnectInterruptsAStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		old, _, err := w.dial(first("a"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.step(old, stage.Step{Tokens: []int32{1, 2}}); err != nil {
-			t.Fatal(err)
-		}
+		old := w.begin(first("a"), stage.Step{Tokens: []int32{1, 2}})
 		w.engine.hold()
 		old.toNode <- stage.Step{Position: 2, Tokens: []int32{3}}.Append(nil)
 		synctest.Wait() // it computes, for ever
@@ -227,13 +191,7 @@ func TestAReconnectInterruptsAStep(t *testing.T) {
 func TestManyReconnectsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		c, _, err := w.dial(first("a"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := w.step(c, stage.Step{Tokens: []int32{1, 2}}); err != nil {
-			t.Fatal(err)
-		}
+		w.begin(first("a"), stage.Step{Tokens: []int32{1, 2}})
 		again := first("a")
 		again.Resume = true
 		var wires []*wire
@@ -262,13 +220,7 @@ func TestManyReconnectsAtOnce(t *testing.T) {
 // An answer of the same name that starts anew does not wait for the old one.
 func TestANewBeginningReplacesAServedStage(t *testing.T) {
 	w := newWorld(t)
-	old, _, err := w.dial(first("a"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.step(old, stage.Step{Tokens: []int32{1, 2}}); err != nil {
-		t.Fatal(err)
-	}
+	old := w.begin(first("a"), stage.Step{Tokens: []int32{1, 2}})
 	c, opened, err := w.dial(first("a"))
 	if err != nil || opened.Held != 0 {
 		t.Errorf("%+v, %v, want nothing held", opened, err)
@@ -304,13 +256,7 @@ func TestAStageGrows(t *testing.T) {
 // A stage that was kept gets the room that its answer has by now, if there is any.
 func TestAKeptStageGrows(t *testing.T) {
 	w := newWorld(t)
-	c, _, err := w.dial(first("a"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.step(c, stage.Step{Tokens: []int32{1, 2}}); err != nil {
-		t.Fatal(err)
-	}
+	w.begin(first("a"), stage.Step{Tokens: []int32{1, 2}})
 	for _, g := range []struct{ ask, want int }{{400, 400}, {fakeRoom + 1, 400}} {
 		again := first("a")
 		again.Resume, again.Cells = true, g.ask

@@ -58,14 +58,7 @@ const warmEvery = 2 * time.Second
 // watchWords reads vocabularies before they are needed, so that the first answer
 // of a given shape does not wait for it.
 func (n *Node) watchWords(ctx context.Context) {
-	tick := time.NewTicker(warmEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	every(ctx, warmEvery, func() {
 		for _, f := range n.engine.Fragments() {
 			if !f.Head {
 				continue
@@ -74,7 +67,7 @@ func (n *Node) watchWords(ctx context.Context) {
 				n.log.Debug("no vocabulary for answers of a given shape", "model", f.Model, "because", err)
 			}
 		}
-	}
+	})
 }
 
 // readWords reads the text side of a model's file.

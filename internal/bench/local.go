@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"hecate/internal/bench/tail"
 )
 
 // Bounds of waiting for a swarm; reaching one is a failed measurement.
@@ -28,7 +30,7 @@ type local struct {
 	model string // its id
 	proc  *os.Process
 	data  string
-	errs  tail
+	errs  tail.Writer
 	ended chan struct{}
 	err   error // how it ended; read after ended is closed
 
@@ -143,28 +145,4 @@ func (l *local) stop() {
 		}
 		_ = os.RemoveAll(l.data)
 	})
-}
-
-// tail keeps the end of what was written to it.
-type tail struct {
-	mu sync.Mutex
-	b  []byte
-}
-
-const tailSize = 16 << 10
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.b = append(t.b, p...)
-	if len(t.b) > 2*tailSize {
-		t.b = append([]byte(nil), t.b[len(t.b)-tailSize:]...)
-	}
-	return len(p), nil
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(t.b[max(0, len(t.b)-tailSize):])
 }

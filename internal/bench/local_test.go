@@ -53,15 +53,3 @@ func TestStartingCanBeInterrupted(t *testing.T) {
 		t.Errorf("%v, want %v", err, reason)
 	}
 }
-
-func TestTailKeepsTheEnd(t *testing.T) {
-	var w tail
-	for range 10 {
-		_, _ = w.Write([]byte(strings.Repeat("x", tailSize/2)))
-	}
-	_, _ = w.Write([]byte("the end"))
-	s := w.String()
-	if len(s) != tailSize || !strings.HasSuffix(s, "xthe end") {
-		t.Errorf("%d bytes ending in %q", len(s), s[max(0, len(s)-10):])
-	}
-}

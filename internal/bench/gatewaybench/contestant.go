@@ -15,8 +15,9 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
+
+	"hecate/internal/bench/tail"
 )
 
 // contestant is one way from the client to the upstream.
@@ -25,29 +26,7 @@ type contestant struct {
 	url  string
 	cmds []*exec.Cmd
 	done []chan struct{}
-	errs lastWords
-}
-
-// lastWords is the end of what a process wrote to its standard error.
-type lastWords struct {
-	mu sync.Mutex
-	b  []byte
-}
-
-const lastBytes = 2 << 10
-
-func (l *lastWords) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.b = append(l.b, p...)
-	l.b = l.b[max(0, len(l.b)-lastBytes):]
-	return len(p), nil
-}
-
-func (l *lastWords) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return string(l.b)
+	errs tail.Writer
 }
 
 const startTime = 60 * time.Second

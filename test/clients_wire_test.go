@@ -33,28 +33,6 @@ func checkWire(t *testing.T, s *harness.Swarm) {
 	t.Run("limits", func(t *testing.T) { wireLimits(t, s) })
 }
 
-// send is a request as it stands, with its whole answer.
-func send(t *testing.T, s *harness.Swarm, method, path, body string, headers map[string]string) (*http.Response, string) {
-	t.Helper()
-	req, err := http.NewRequest(method, s.URL+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, value := range headers {
-		req.Header.Set(name, value)
-	}
-	resp, err := http.DefaultTransport.RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp, string(b)
-}
-
 func question(t *testing.T, text string, more map[string]any) string {
 	t.Helper()
 	b, err := json.Marshal(harness.Question(text, more))

@@ -214,7 +214,7 @@ func TestPauseOverHTTP(t *testing.T) {
 		{"paused", "desk/pause", access.Token, s.URL, 200, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			status, body := steer(t, s.URL, c.path, c.token, c.origin)
+			status, body := steer(t, s, c.path, c.token, c.origin)
 			if status != c.status || !strings.Contains(body, c.code) {
 				t.Errorf("%d %s, want %d %s", status, body, c.status, c.code)
 			}
@@ -229,31 +229,41 @@ func TestPauseOverHTTP(t *testing.T) {
 		}
 	}
 	steered("paused")
-	if status, body := steer(t, s.URL, "desk/resume", access.Token, ""); status != http.StatusOK {
+	if status, body := steer(t, s, "desk/resume", access.Token, ""); status != http.StatusOK {
 		t.Errorf("%d %s", status, body)
 	}
 	steered("active")
 }
 
 // steer asks the API to pause or resume a node.
-func steer(t *testing.T, url, path, token, origin string) (status int, body string) {
+func steer(t *testing.T, s *harness.Swarm, path, token, origin string) (status int, body string) {
 	t.Helper()
-	req, err := http.NewRequest(http.MethodPost, url+"/v1/swarm/nodes/"+path, nil)
+	headers := map[string]string{"X-Hecate-Admin": token}
+	if origin != "" {
+		headers["Origin"] = origin
+	}
+	resp, body := send(t, s, http.MethodPost, "/v1/swarm/nodes/"+path, "", headers)
+	return resp.StatusCode, body
+}
+
+// send is a request as it stands, with its whole answer.
+func send(t *testing.T, s *harness.Swarm, method, path, body string, headers map[string]string) (*http.Response, string) {
+	t.Helper()
+	req, err := http.NewRequest(method, s.URL+path, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set("X-Hecate-Admin", token)
-	if origin != "" {
-		req.Header.Set("Origin", origin)
+	for name, value := range headers {
+		req.Header.Set(name, value)
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := http.DefaultTransport.RoundTrip(req)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
+	b, err := io.ReadAll(resp.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return resp.StatusCode, string(text)
+	return resp, string(b)
 }

@@ -52,6 +52,20 @@ func compiled(schema string) (*grammar.Grammar, error) {
 	return out, json.Unmarshal(wire, out)
 }
 
+// automaton is what a schema becomes over a vocabulary.
+func automaton(t testing.TB, v *grammar.Vocabulary, schema string) *grammar.Automaton {
+	t.Helper()
+	g, err := compiled(schema)
+	if err != nil {
+		t.Fatalf("%s: %v", schema, err)
+	}
+	a, err := v.Automaton(g)
+	if err != nil {
+		t.Fatalf("%s: %v", schema, err)
+	}
+	return a
+}
+
 // babble draws tokens at random among those allowed. hurry makes it prefer what
 // ends soon once so many tokens were drawn, so that texts come to an end.
 func babble(t testing.TB, v *grammar.Vocabulary, a *grammar.Automaton, bytesOf func(int32) []byte, r *rand.Rand, hurry int) (string, []int32) {
@@ -107,14 +121,7 @@ func TestBabbleSatisfiesItsSchema(t *testing.T) {
 	v := words(t)
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, schema := range append(examples, manySchemas(60)...) {
-		g, err := compiled(schema)
-		if err != nil {
-			t.Fatalf("%s: %v", schema, err)
-		}
-		a, err := v.Automaton(g)
-		if err != nil {
-			t.Fatalf("%s: %v", schema, err)
-		}
+		a := automaton(t, v, schema)
 		for range 25 {
 			text, _ := babble(t, v, a, v.Bytes, r, r.IntN(60))
 			if err := satisfies(schema, text); err != nil {
@@ -269,14 +276,7 @@ func TestTextsOfASchema(t *testing.T) {
 		{examples[12], []string{`{}`, `{"a":1}`, `{"a":1,"ab":2}`, `{"abc":true}`, `{"b":true,"é1":false}`}, []string{`{"ab":true}`, `{"a":true}`, `{"é":true}`, `{"abc":1}`, `{"\u0061":true}`}},
 		{`{"type":"string","pattern":"b+"}`, []string{`"b"`, `"abc"`, `"bb\n"`}, []string{`"ac"`, `""`}},
 	} {
-		g, err := compiled(c.schema)
-		if err != nil {
-			t.Fatal(err)
-		}
-		a, err := v.Automaton(g)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := automaton(t, v, c.schema)
 		for _, text := range c.good {
 			if !admits(a, text) {
 				t.Errorf("%s refuses %s", c.schema, text)
@@ -307,14 +307,7 @@ func TestStateDependsOnBytesOnly(t *testing.T) {
 	v := words(t)
 	r := rand.New(rand.NewPCG(3, 3))
 	for _, schema := range append(examples, manySchemas(20)...) {
-		g, err := compiled(schema)
-		if err != nil {
-			t.Fatal(err)
-		}
-		a, err := v.Automaton(g)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := automaton(t, v, schema)
 		text, ids := babble(t, v, a, v.Bytes, r, 30)
 		whole, bytewise := a.Start(), a.Start()
 		for _, id := range ids {
@@ -347,14 +340,7 @@ func TestMaskIsWhatCanBeTaken(t *testing.T) {
 	v := words(t)
 	r := rand.New(rand.NewPCG(5, 5))
 	for _, schema := range append(examples, manySchemas(10)...) {
-		g, err := compiled(schema)
-		if err != nil {
-			t.Fatal(err)
-		}
-		a, err := v.Automaton(g)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := automaton(t, v, schema)
 		_, ids := babble(t, v, a, v.Bytes, r, 20)
 		for n := range min(len(ids), 25) {
 			m := a.Start()
@@ -380,14 +366,7 @@ func TestMaskIsWhatCanBeTaken(t *testing.T) {
 // Nesting has a bound, and at the bound an answer still comes to its end.
 func TestDeepNestingEnds(t *testing.T) {
 	v := words(t)
-	g, err := compiled(`{}`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := v.Automaton(g)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := automaton(t, v, `{}`)
 	m := a.Start()
 	open := 0
 	for m.Allowed(nil).Has(1 + '[') {
@@ -411,14 +390,7 @@ func TestDeepNestingEnds(t *testing.T) {
 
 func TestUTF8(t *testing.T) {
 	v := words(t)
-	g, err := compiled(`{"type":"string"}`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	a, err := v.Automaton(g)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := automaton(t, v, `{"type":"string"}`)
 	r := rand.New(rand.NewPCG(9, 9))
 	for range 3000 {
 		n := 1 + r.IntN(4)

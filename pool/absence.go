@@ -51,7 +51,7 @@ func (p *Pool) departLocked(w *writer, f *linkFault, now time.Time, s *Settings)
 	if f.why.ours() {
 		return nil
 	}
-	events := []Event{{Kind: EventGroupDown, Group: g.name, Reason: f.why.String() + ": " + f.detail}}
+	events := []Event{{Kind: EventGroupDown, Group: g.name, Endpoint: w.endpoint.Addr, Reason: f.why.String() + ": " + f.detail}}
 	patience := w.link.patience(s)
 	g.patience.Store(int64(patience))
 	if f.why == lossSilent || patience == 0 {

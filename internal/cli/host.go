@@ -156,7 +156,7 @@ func (h *host) openData(context.Context) (err error) {
 
 // observe tells what happens to connections.
 func (h *host) observe() func(pool.Event) {
-	bereaved := gateway.Bereaved(h.plane.Membership().ReportReset)
+	bereaved := gateway.Bereaved(h.plane.Membership())
 	return func(e pool.Event) {
 		h.events.Publish(gateway.PoolFact(e))
 		bereaved(e)

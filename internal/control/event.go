@@ -18,7 +18,8 @@ type Cause int
 
 const (
 	CauseSilence Cause = iota // no report for too long
-	CauseReset                // the data plane's connection was reset or refused
+	CauseReset                // the data plane's connections broke, and no new one is answered
+	CauseRefused              // ... and new ones are refused
 	CauseRestart              // a newer start of it registered
 )
 
@@ -28,6 +29,8 @@ func (c Cause) String() string {
 		return "silence"
 	case CauseReset:
 		return "connection reset"
+	case CauseRefused:
+		return "connection refused"
 	case CauseRestart:
 		return "it was started anew"
 	}

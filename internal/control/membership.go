@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -179,15 +180,64 @@ func (m *Membership) tick(e *ear) {
 	})
 }
 
-// ReportReset says that the data plane's connections to a node were reset or
-// refused: it is dead at once. In the background it is asked whether it lives,
-// and is back as soon as it answers.
-func (m *Membership) ReportReset(id string) {
-	m.apply(func(r *Roster, now time.Time) []Event { return r.Reset(now, id) })
+// ReportReset says that the data plane's connections to a node broke, and that it
+// does not answer new ones: it is dead at once. In the background it is asked
+// whether it lives, and is back as soon as it answers.
+func (m *Membership) ReportReset(id string) { m.lose(id, (*Roster).Reset) }
+
+// ReportRefused says that new connections are refused, or nobody is there to make
+// them. It is the same, but believed always.
+func (m *Membership) ReportRefused(id string) { m.lose(id, (*Roster).Refuse) }
+
+func (m *Membership) lose(id string, how func(*Roster, time.Time, string) []Event) {
+	m.apply(func(r *Roster, now time.Time) []Event { return how(r, now, id) })
+	m.ask("who "+id, func(ctx context.Context) { m.probe(ctx, id) })
+}
+
+// Inquire looks after a node whose connections broke and that cannot be dialled:
+// when nobody has its name on the bus any more either, its process is gone.
+func (m *Membership) Inquire(id string) {
+	m.ask("is "+id, func(ctx context.Context) { m.inquire(ctx, id) })
+}
+
+func (m *Membership) ask(what string, question func(context.Context)) {
 	m.mu.Lock()
-	m.mu.asks["who "+id] = func(ctx context.Context) { m.probe(ctx, id) }
+	m.mu.asks[what] = question
 	m.mu.Unlock()
 	m.poke()
+}
+
+// The bus may know a little later than the data plane that a process ended. Until
+// then a question is lost, and put again.
+const (
+	inquiries    = 5
+	inquiryTime  = 50 * time.Millisecond
+	inquiryPause = 5 * time.Millisecond
+)
+
+func (m *Membership) inquire(ctx context.Context, id string) {
+	for range inquiries {
+		who, err := m.whoIs(ctx, id)
+		switch {
+		case err == nil:
+			m.apply(func(r *Roster, now time.Time) []Event { return r.Confirm(now, id, who.Incarnation) })
+			return
+		case errors.Is(err, ErrNoResponder):
+			m.ReportRefused(id)
+			return
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(inquiryPause):
+		}
+	}
+}
+
+func (m *Membership) whoIs(ctx context.Context, id string) (Who, error) {
+	ctx, cancel := context.WithTimeout(ctx, inquiryTime)
+	defer cancel()
+	return AskWho(ctx, m.cfg.Bus, id)
 }
 
 // wanted takes the questions that are to be asked on the bus.

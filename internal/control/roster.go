@@ -111,7 +111,8 @@ type Roster struct {
 	members  map[string]*Member
 	lastTick time.Time // when the clock was last seen; zero: never
 	// grace is the end of the window that everyone was given because the
-	// observer itself had stood still: resets before it may be our own fault.
+	// observer itself had stood still: what was not heard before it may be our own
+	// fault.
 	grace time.Time
 	// due is when the next silence may mean something: never later than the
 	// earliest deadline of a living member, often earlier. It spares a sweep
@@ -180,16 +181,26 @@ func (r *Roster) Confirm(now time.Time, id string, incarnation uint64) []Event {
 	return append(events, r.revive(now, m)...)
 }
 
-// Reset takes in what the data plane saw: the node's connection was reset or
-// refused. It is dead at once, unless we stood still ourselves a moment ago:
-// then it may have given up on us, and silence has to prove it.
+// Reset takes in what the data plane saw: the node's connections broke, and no new
+// one is answered. It is dead at once, unless we stood still ourselves a moment
+// ago: then we may not have listened, and silence has to prove it.
 func (r *Roster) Reset(now time.Time, id string) []Event {
+	return r.lose(now, id, CauseReset)
+}
+
+// Refuse takes in that the node's connections broke, and that nobody is where it
+// was: new ones are refused. That needs no clock, so it is believed always.
+func (r *Roster) Refuse(now time.Time, id string) []Event {
+	return r.lose(now, id, CauseRefused)
+}
+
+func (r *Roster) lose(now time.Time, id string, cause Cause) []Event {
 	events := r.Tick(now)
 	m := r.members[id]
-	if m == nil || !m.Status.Living() || now.Before(r.grace) {
+	if m == nil || !m.Status.Living() || cause == CauseReset && now.Before(r.grace) {
 		return events
 	}
-	return append(events, r.die(now, m, CauseReset)...)
+	return append(events, r.die(now, m, cause)...)
 }
 
 // Tick lets time pass.
@@ -235,8 +246,8 @@ func (r *Roster) watch(m *Member) {
 }
 
 // Excuse gives every living node one fresh window, because the observer stood
-// still. Others may have given up on it meanwhile, so resets prove nothing
-// either for that long.
+// still. Others may have given up on it meanwhile, so connections that broke and
+// are not answered prove nothing either for that long.
 func (r *Roster) Excuse(now time.Time) {
 	r.grace = now.Add(r.live.Dead)
 	r.Deaf(now)
@@ -352,7 +363,7 @@ func (r *Roster) die(now time.Time, m *Member, cause Cause) []Event {
 		panic("BUG: no way to die from " + m.Status.String())
 	}
 	r.enter(now, m, StatusDead)
-	if cause == CauseReset {
+	if cause == CauseReset || cause == CauseRefused {
 		m.resetAt = now
 	}
 	return []Event{Died{Node: m.ID, Cause: cause, Silence: now.Sub(m.Heard)}}

@@ -17,7 +17,8 @@ import (
 //	complete                  the store has told all it knows
 //	hear node inc.sequence    a report
 //	bye node inc.sequence     the last report
-//	reset node                the data plane's connection broke
+//	reset node                the data plane's connections broke, and no new one is answered
+//	refuse node               ... and new ones are refused
 //	confirm node incarnation  it answered a direct question
 //	tick                      the clock
 //	status node text          the status must be text
@@ -70,6 +71,8 @@ func act(r *Roster, now time.Time, verb, node, arg string, records map[string]*N
 		})
 	case "reset":
 		return r.Reset(now, node)
+	case "refuse":
+		return r.Refuse(now, node)
 	case "confirm":
 		return r.Confirm(now, node, a)
 	case "tick":
@@ -146,6 +149,17 @@ func TestRosterStories(t *testing.T) {
 			62200 tick -> node b is suspect: silent for 2.2s
 			62400 tick -> node b is dead: silence (last heard 2.4s ago)
 			0 status a alive`,
+		"a paused observer believes a refusal": `
+			0 enrol a 1
+			0 enrol b 1
+			0 hear a 1.1 -> node a joined (incarnation 1)
+			0 hear b 1.1 -> node b joined (incarnation 1)
+			60000 tick
+			60100 reset a
+			60200 refuse a -> node a is dead: connection refused (last heard 200ms ago)
+			60300 hear a 1.2
+			0 status a dead
+			60300 confirm a 1 -> node a is back after 100ms as dead`,
 		"two real deaths in a swarm of three are two deaths": `
 			0 enrol a 1
 			0 enrol b 1

@@ -211,6 +211,31 @@ func TestAResetNodeThatLivesIsBackBeforeItsNextReport(t *testing.T) {
 	})
 }
 
+// A node that cannot be dialled is asked for on the bus when its connections break.
+func TestANodeThatConnectsToUsIsInquiredAfter(t *testing.T) {
+	inTime(t, func(t *testing.T, r *rig) {
+		r.enrol("mini", 1)
+		_, stop := r.node("mini", 1)
+		r.wantStatus("mini", "alive")
+		sub := r.membership.Subscribe()
+		defer sub.Close()
+		r.membership.Inquire("mini")
+		time.Sleep(500 * time.Millisecond)
+		r.wantStatus("mini", "alive")
+		if n := len(sub.C); n != 0 {
+			t.Errorf("%d events of a node that lives, the first %s", n, <-sub.C)
+		}
+		if err := stop(false); err != nil {
+			t.Error(err)
+		}
+		began := time.Now()
+		r.membership.Inquire("mini")
+		if d, ok := (<-sub.C).(control.Died); !ok || d.Cause != control.CauseRefused || time.Since(began) > 10*time.Millisecond {
+			t.Errorf("%v after %s", d, time.Since(began))
+		}
+	})
+}
+
 func TestWhoDoesNotHearHimselfCondemnsNobody(t *testing.T) {
 	inTime(t, func(t *testing.T, r *rig) {
 		for _, id := range []string{"a", "b"} {

@@ -242,6 +242,7 @@ func PoolFact(e pool.Event) event.Fact {
 func poolKind(k pool.EventKind) event.Kind {
 	switch k {
 	case pool.EventWriterLost, pool.EventConnectFailed, pool.EventRefused, pool.EventQuarantined, pool.EventOutage,
+		pool.EventGroupDown, pool.EventGroupRefused, pool.EventGroupSilent,
 		pool.EventGenerationRefused, pool.EventForceClosed, pool.EventHandlerPanic, pool.EventWriterDegraded, pool.EventReplacementFailed:
 		return event.PoolTrouble
 	case pool.EventMapApplied, pool.EventGenerationStarted, pool.EventGenerationActive, pool.EventGenerationDropped,

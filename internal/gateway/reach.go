@@ -133,7 +133,7 @@ func poolMap(m control.DataMap) pool.Map {
 	out := pool.Map{Revision: m.Revision, Hash: m.Hash, Groups: map[string]pool.Group{}}
 	for id, group := range m.Groups {
 		if group.Reverse {
-			out.Groups[id] = pool.Group{pool.IP4: {{Addr: "reverse", Kind: pool.Reverse}}}
+			out.Groups[id] = pool.Group{pool.IP4: {{Addr: reverseAddr, Kind: pool.Reverse}}}
 			continue
 		}
 		out.Groups[id] = pool.GroupOf(append(append([]string{}, group.IP4...), group.IP6...)...)

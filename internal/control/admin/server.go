@@ -47,30 +47,48 @@ type Server struct {
 	mux     *http.ServeMux
 }
 
+// routes are all there are; their paths are below pathPrefix.
+var routes = []struct {
+	method, path string
+	step         func(*Server, *http.Request) (any, error)
+}{
+	{"GET", "info", (*Server).info},
+	{"GET", "nodes", (*Server).nodes},
+	{"POST", "nodes/{id}/{action}", (*Server).steer},
+	{"GET", "plan", (*Server).plan},
+	{"GET", "what-if/{id}", (*Server).whatIf},
+	{"GET", "reach", (*Server).reach},
+	{"GET", "tokens", (*Server).listTokens},
+	{"POST", "tokens", (*Server).makeToken},
+	{"DELETE", "tokens/{id}", (*Server).revokeToken},
+	{"GET", "keys", (*Server).listKeys},
+	{"POST", "keys", (*Server).makeKey},
+	{"DELETE", "keys/{id}", (*Server).revokeKey},
+	{"GET", "engines", (*Server).engines},
+	{"POST", "engines", (*Server).putEngine},
+	{"DELETE", "engines/{id}", (*Server).removeEngine},
+	{"GET", "models", (*Server).models},
+	{"POST", "models", (*Server).putModel},
+	{"DELETE", "models/{id}", (*Server).removeModel},
+}
+
+// Routes lists "METHOD path" of all routes, in the syntax of http.ServeMux.
+func Routes() (out []string) {
+	for _, r := range routes {
+		out = append(out, r.method+" "+pathPrefix+r.path)
+	}
+	return out
+}
+
 // NewServer returns the handler for everything below /v1/admin/.
 func NewServer(g Gateway, token string, log *slog.Logger) *Server {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{gateway: g, hash: sha256.Sum256([]byte(token)), log: log, mux: http.NewServeMux()}
-	s.route("GET", "info", s.info)
-	s.route("GET", "nodes", s.nodes)
-	s.route("POST", "nodes/{id}/{action}", s.steer)
-	s.route("GET", "plan", s.plan)
-	s.route("GET", "what-if/{id}", s.whatIf)
-	s.route("GET", "reach", s.reach)
-	s.route("GET", "tokens", s.listTokens)
-	s.route("POST", "tokens", s.makeToken)
-	s.route("DELETE", "tokens/{id}", s.revokeToken)
-	s.route("GET", "keys", s.listKeys)
-	s.route("POST", "keys", s.makeKey)
-	s.route("DELETE", "keys/{id}", s.revokeKey)
-	s.route("GET", "engines", s.engines)
-	s.route("POST", "engines", s.putEngine)
-	s.route("DELETE", "engines/{id}", s.removeEngine)
-	s.route("GET", "models", s.models)
-	s.route("POST", "models", s.putModel)
-	s.route("DELETE", "models/{id}", s.removeModel)
+	for _, r := range routes {
+		s.route(r.method, r.path, func(req *http.Request) (any, error) { return r.step(s, req) })
+	}
 	return s
 }
 

@@ -71,7 +71,11 @@ func gateway(ctx context.Context, address string, pin *[32]byte) []Finding {
 		conf = identity.Pinned(*pin)
 	}
 	secure := tls.Client(conn, conf)
-	if err := secure.HandshakeContext(ctx); err != nil {
+	err := secure.HandshakeContext(ctx)
+	if fault := identity.ClockFault(err); fault != nil {
+		return []Finding{{"clock", Fail, fmt.Sprintf("%s: %v", address, fault), "let both machines keep time by NTP"}}
+	}
+	if err != nil {
 		return []Finding{{check, Fail, fmt.Sprintf("%s: %v", address, err), "check that this is the gateway's enrolment address, and of this swarm"}}
 	}
 	out := []Finding{well(check, "%s answers in %s", address, took.Round(10*time.Microsecond))}

@@ -14,6 +14,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"hecate/internal/control/identity"
 )
 
 // searchEvery spaces searches of the network: they are loud, and slow.
@@ -87,6 +89,9 @@ func post(ctx context.Context, gateways []string, path string, conf *tls.Config,
 		if errors.As(err, &wrapped) {
 			err = wrapped.Err // the address is said below
 		}
+		if fault := identity.ClockFault(err); fault != nil {
+			err = fault
+		}
 		failures = append(failures, fmt.Errorf("%s: %w", address, err))
 	}
 	return failures
@@ -101,6 +106,9 @@ func (u unreachable) Error() string {
 	}
 	parts := make([]string, len(u))
 	for i, err := range u {
+		if errors.Is(err, ErrClock) { // it runs, and there
+			return err.Error()
+		}
 		parts[i] = err.Error()
 	}
 	return "no gateway could be asked (" + strings.Join(parts, "; ") + "): is it running, and is its address right?"

@@ -49,7 +49,7 @@ func (s *Server) attach(r *http.Request, in AttachRequest) (Attached, error) {
 	return Attached{
 		Incarnation: rec.Incarnation, Desired: rec.Desired,
 		Bus: s.cfg.BusServers(seen(r)), BusToken: token, BusTrust: s.cfg.BusTrust,
-		Gateways: s.cfg.Gateways(seen(r)), Observed: observed.String(),
+		Gateways: s.cfg.Gateways(seen(r)), Observed: observed.String(), Time: time.Now(),
 	}, nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"hecate/internal/control"
+	"hecate/internal/control/identity"
 	"hecate/swarm"
 )
 
@@ -34,7 +35,7 @@ var (
 	ErrRemoved   = errors.New("this node was removed from the swarm")
 	ErrUnknown   = errors.New("the swarm does not know this node")
 	ErrDuplicate = errors.New("another process has this node's key")
-	ErrClock     = errors.New("the clocks differ")
+	ErrClock     = identity.ErrClock
 	ErrBad       = errors.New("bad request")
 	// ErrGateway: the gateway could not do it now; trying again may help.
 	ErrGateway = errors.New("the gateway could not do it")
@@ -98,7 +99,22 @@ type Attached struct {
 	BusTrust    []byte          `json:"bus_trust,omitempty"` // PEM: the servers' authority, when it is not the swarm's
 	Gateways    []string        `json:"gateways"`            // enrolment endpoints, host:port
 	Observed    string          `json:"observed"`            // the node's address as the gateway sees it
+	Time        time.Time       `json:"time"`                // by the gateway's clock, just now
 }
+
+// clockFault compares two clocks; an ErrClock when they differ too much for
+// certificates.
+func clockFault(node, gateway time.Time) error {
+	if node.Sub(gateway).Abs() <= maxSkew {
+		return nil
+	}
+	return fmt.Errorf("%w: the node's says %s, the gateway's %s: set the clock that is wrong",
+		ErrClock, node.UTC().Format(time.RFC3339), gateway.UTC().Format(time.RFC3339))
+}
+
+// ClockFault is an ErrClock when this machine's clock is not the gateway's: all
+// works until the certificate is to be renewed.
+func (a Attached) ClockFault() error { return clockFault(time.Now(), a.Time) }
 
 type refusal struct {
 	Error struct {

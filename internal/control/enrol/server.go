@@ -99,9 +99,8 @@ func (in enrolRequest) check() (claimant, error) {
 	if in.Version != protocolVersion {
 		return claimant{}, fmt.Errorf("%w: protocol version %d, this gateway speaks %d: update the older program", ErrBad, in.Version, protocolVersion)
 	}
-	if skew := time.Since(in.Time); skew.Abs() > maxSkew {
-		return claimant{}, fmt.Errorf("%w: the node's says %s, the gateway's %s: set the clock that is wrong",
-			ErrClock, in.Time.UTC().Format(time.RFC3339), time.Now().UTC().Format(time.RFC3339))
+	if err := clockFault(in.Time, time.Now()); err != nil {
+		return claimant{}, err
 	}
 	if err := control.ValidateNodeName(in.Name); err != nil {
 		return claimant{}, fmt.Errorf("%w: %w", ErrBad, err)

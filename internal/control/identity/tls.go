@@ -121,13 +121,25 @@ func verifyPinned(chain []*x509.Certificate, fingerprint [32]byte) error {
 	_, err := chain[0].Verify(x509.VerifyOptions{
 		Roots: roots, DNSName: serverName(RoleGateway), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	})
-	var invalid x509.CertificateInvalidError
-	if errors.As(err, &invalid) && invalid.Reason == x509.Expired {
-		return fmt.Errorf("%w: the gateway's certificate is good from %s to %s, this machine's clock says %s; set the clock",
-			ErrClock, chain[0].NotBefore.Format(time.RFC3339), chain[0].NotAfter.Format(time.RFC3339), time.Now().Format(time.RFC3339))
+	if fault := ClockFault(err); fault != nil {
+		return fault
 	}
 	if err != nil {
 		return fmt.Errorf("the gateway's certificate: %w", err)
 	}
 	return nil
+}
+
+// ClockFault is an ErrClock with what to do, when a handshake with a gateway failed
+// because its certificate is not good at this machine's time; else nil.
+func ClockFault(err error) error {
+	if errors.Is(err, ErrClock) {
+		return err
+	}
+	var invalid x509.CertificateInvalidError
+	if !errors.As(err, &invalid) || invalid.Reason != x509.Expired {
+		return nil
+	}
+	return fmt.Errorf("%w: the gateway's certificate is good from %s to %s, this machine's clock says %s: set the clock that is wrong",
+		ErrClock, invalid.Cert.NotBefore.UTC().Format(time.RFC3339), invalid.Cert.NotAfter.UTC().Format(time.RFC3339), time.Now().UTC().Format(time.RFC3339))
 }

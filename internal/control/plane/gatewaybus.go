@@ -164,22 +164,24 @@ func (g *Gateway) admit(id identity.ID) error {
 // expelAfter lets a removed node read that it was removed, and go by itself.
 const expelAfter = 3 * time.Second
 
-// expel ends the connections of removed nodes. On an external cluster it
-// cannot; there the node's token runs out within a day, and until then nobody
-// listens to it.
+// expel ends the connections of removed nodes, also of those that were not heard
+// any more: somebody may have their key. On an external cluster it cannot; there
+// the node's token runs out within a day, and until then nobody listens to it.
 func (g *Gateway) expel(ctx context.Context) {
-	events := g.membership.Subscribe()
-	defer events.Close()
+	if g.server == nil {
+		return
+	}
+	records, err := g.conn.Watch(ctx, control.BucketNodes, "")
+	if err != nil {
+		g.cfg.Log.Error("removed nodes keep their connections", "error", err)
+		return
+	}
 	var waiting sync.WaitGroup
 	defer waiting.Wait()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case e := <-events.C:
-			if left, ok := e.(control.Left); ok && left.Removed && g.server != nil {
-				waiting.Go(func() { g.expelLater(ctx, left.Node) })
-			}
+	for u := range records {
+		rec := new(control.NodeRecord)
+		if !u.Synced && !u.Deleted && control.Decode(u.Value, rec) == nil && rec.Desired == control.DesiredRemoved {
+			waiting.Go(func() { g.expelLater(ctx, rec.ID) })
 		}
 	}
 }

@@ -155,9 +155,9 @@ const (
 )
 
 // Run keeps the node attached to its swarm until ctx ends, then says goodbye.
-// While no gateway can be found it goes on trying; the node serves meanwhile.
-// It returns early only for what trying again cannot mend: enrol.ErrRemoved,
-// enrol.ErrUnknown, enrol.ErrDuplicate, enrol.ErrClock, control.ErrSuperseded.
+// While no gateway can be found, or the clocks differ, it goes on trying; the node
+// serves meanwhile. It returns early only for what trying again cannot mend:
+// enrol.ErrRemoved, enrol.ErrUnknown, enrol.ErrDuplicate, control.ErrSuperseded.
 func (n *Node) Run(ctx context.Context, duty Duty) error {
 	var tasks sync.WaitGroup
 	defer tasks.Wait()
@@ -264,7 +264,7 @@ func (s *service) connect(ctx context.Context) (*natsbus.Conn, error) {
 
 func final(err error) bool {
 	for _, e := range []error{
-		enrol.ErrRemoved, enrol.ErrUnknown, enrol.ErrDuplicate, enrol.ErrClock, enrol.ErrBad, identity.ErrOtherSwarm,
+		enrol.ErrRemoved, enrol.ErrUnknown, enrol.ErrDuplicate, enrol.ErrBad, identity.ErrOtherSwarm,
 	} {
 		if errors.Is(err, e) {
 			return true
@@ -316,6 +316,9 @@ func (n *Node) attach(ctx context.Context, duty Duty) (enrol.Attached, error) {
 	attached, err := n.enrolment.Attach(ctx, in)
 	if err == nil {
 		n.user.SetToken(attached.BusToken)
+		if fault := attached.ClockFault(); fault != nil {
+			n.cfg.Log.Error("the certificate cannot be renewed", "node", n.ID(), "because", fault)
+		}
 	}
 	return attached, err
 }

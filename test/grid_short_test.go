@@ -24,3 +24,6 @@ var twoKills = [][3]int{{20, 40, 1}, {10, 11, 0}}
 
 // replayKills are tokens of the first failure and of the substitute's.
 var replayKills = [][2]int{{40, 0}, {40, 39}}
+
+// resetAt are pieces of text after which every connection of a node breaks.
+var resetAt = []int{3, 20}

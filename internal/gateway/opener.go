@@ -20,6 +20,15 @@ func (o opener) Open(ctx context.Context, node string, opening []byte, rescue bo
 	return poolSession{s}, nil
 }
 
+// Reopen waits for the pool's verdict on the node.
+func (o opener) Reopen(ctx context.Context, node string, opening []byte) (answer.Session, error) {
+	s, err := o.pool.Open(ctx, node, pool.OpenOptions{Reconnect: true, Payload: opening})
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", answer.ErrNoConnection, err)
+	}
+	return poolSession{s}, nil
+}
+
 type poolSession struct{ pool.Session }
 
 func (s poolSession) Send(ctx context.Context, b []byte) error {

@@ -256,7 +256,7 @@ func (a *Answer) connect(rescue bool) error {
 			continue
 		}
 		g.Go(func() error {
-			l, err := a.open(a.ctx, i, s, i == len(stages)-1, rescue, rescue)
+			l, err := a.open(a.ctx, i, s, i == len(stages)-1, rescue)
 			if err == nil {
 				a.links[i] = l
 			}

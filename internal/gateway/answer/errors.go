@@ -20,6 +20,10 @@ var ErrRefused = errors.New("not admitted")
 // closed the connection: dead, cut off, or too busy. It convicts no query.
 var ErrSilence = errors.New("the node answers no more")
 
+// ErrNoConnection is how an Opener says that there is none to a node, and none can
+// be made now.
+var ErrNoConnection = errors.New("no connection to the node")
+
 var (
 	errNodeDead = errors.New("membership declared the node dead")
 	errPatience = errors.New("the step took longer than the node's own average allows")

@@ -218,6 +218,13 @@ func (f *fakeSwarm) Open(ctx context.Context, node string, opening []byte, rescu
 	return s, err
 }
 
+func (f *fakeSwarm) Reopen(ctx context.Context, node string, opening []byte) (Session, error) {
+	if f.nodes[node].down {
+		return nil, ErrNoConnection
+	}
+	return f.Open(ctx, node, opening, true)
+}
+
 func (s *fakeSession) Send(ctx context.Context, b []byte) error {
 	if s.ctx.Err() != nil {
 		return context.Cause(s.ctx)

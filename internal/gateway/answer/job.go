@@ -152,6 +152,10 @@ type Opener interface {
 	// Open starts a session whose first message is opening. A rescue never waits
 	// for a connection.
 	Open(ctx context.Context, node string, opening []byte, rescue bool) (Session, error)
+	// Reopen starts one with a node whose connection has just broken: over another,
+	// or, when all broke, over the first that is made again. It waits until it is
+	// known whether the node is still there. ErrNoConnection: it is not.
+	Reopen(ctx context.Context, node string, opening []byte) (Session, error)
 }
 
 // Limits bound recovery. Zero values mean the defaults.

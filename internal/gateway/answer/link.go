@@ -16,6 +16,7 @@ type link struct {
 	index int
 	stage swarm.Stage
 	last  bool // it holds the head and draws tokens
+	again bool // its connection broke a moment ago
 
 	session Session
 	ctx     context.Context // ends with the answer, or when the node is declared dead
@@ -30,10 +31,14 @@ type link struct {
 }
 
 // open makes the session and waits for the node's yes.
-func (a *Answer) open(ctx context.Context, index int, s swarm.Stage, last, rescue, resume bool) (*link, error) {
-	l := &link{index: index, stage: s, last: last, sent: -1}
-	l.watch(a.ctx, a.run.Router.Alive(s.Node))
-	opening, err := a.opening(l, rescue, resume).Encode()
+func (a *Answer) open(ctx context.Context, index int, s swarm.Stage, last, rescue bool) (*link, error) {
+	return a.begin(ctx, &link{index: index, stage: s, last: last, sent: -1}, rescue)
+}
+
+// begin opens a new link.
+func (a *Answer) begin(ctx context.Context, l *link, rescue bool) (*link, error) {
+	l.watch(a.ctx, a.run.Router.Alive(l.stage.Node))
+	opening, err := a.opening(l, rescue, rescue).Encode()
 	if err != nil {
 		return nil, l.fail(err)
 	}
@@ -52,8 +57,13 @@ func (a *Answer) shake(ctx context.Context, l *link, opening []byte, rescue bool
 	ctx, cancel := context.WithTimeoutCause(ctx, a.limits.OpenTime, errPatience)
 	defer cancel()
 	defer context.AfterFunc(l.ctx, cancel)()
-	if l.session, err = a.run.Opener.Open(ctx, l.stage.Node, opening, rescue); err != nil {
-		return stage.Opened{}, err
+	if l.again {
+		l.session, err = a.run.Opener.Reopen(ctx, l.stage.Node, opening)
+	} else {
+		l.session, err = a.run.Opener.Open(ctx, l.stage.Node, opening, rescue)
+	}
+	if err != nil {
+		return stage.Opened{}, because(ctx, err)
 	}
 	b, err := l.session.Recv(ctx)
 	if err != nil {

@@ -74,19 +74,28 @@ func (a *Answer) abandon(f *stageError) {
 	}
 }
 
-// reconnect tries the same node once over another connection; a node that kept
-// the state resumes without replay.
-func (a *Answer) reconnect(f *stageError) *stageError {
+// reconnects is how many connections to one node may break one after the other
+// before its answer goes elsewhere: when all of them are reset, the others may not
+// have noticed yet.
+const reconnects = 8
+
+// reconnect goes to the same node over another connection; a node that kept the
+// state resumes without replay. Whether it is there at all, the opener finds out.
+func (a *Answer) reconnect(f *stageError) (failed *stageError) {
 	a.bear()
 	stages := a.grant.Route.Stages
-	l, err := a.open(a.ctx, f.stage, stages[f.stage], f.stage == len(stages)-1, true, true)
-	if err != nil {
-		var se *stageError
-		errors.As(err, &se) // open fails with nothing else
-		return se
+	for range reconnects {
+		l, err := a.begin(a.ctx, &link{index: f.stage, stage: stages[f.stage], last: f.stage == len(stages)-1, again: true, sent: -1}, true)
+		if err == nil {
+			a.links[f.stage] = l
+			return nil
+		}
+		errors.As(err, &failed) // begin fails with nothing else
+		if failed.kind != Gone || errors.Is(err, ErrNoConnection) || errors.Is(err, errNodeDead) || a.ctx.Err() != nil {
+			break
+		}
 	}
-	a.links[f.stage] = l
-	return nil
+	return failed
 }
 
 // death is what is known of the nodes that died while they computed one position.

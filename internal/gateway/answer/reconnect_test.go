@@ -1,0 +1,93 @@
+package answer
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+)
+
+// breaking is a swarm of whose connections to node b so many break while they are
+// being used again; then the node is dead or lives.
+type breaking struct {
+	*fakeSwarm
+	left int
+	dead bool
+}
+
+func (f *breaking) Reopen(ctx context.Context, node string, opening []byte) (Session, error) {
+	switch {
+	case node == "b" && f.left > 0:
+		f.left--
+		s, err := f.Open(ctx, node, opening, true)
+		f.cut(node)
+		return s, err
+	case node == "b" && f.dead:
+		f.kill(node)
+	}
+	return f.fakeSwarm.Reopen(ctx, node, opening)
+}
+
+// All connections to a node break at once, and the answer meets one after the
+// other: it goes on where the state is, or elsewhere once nobody is there.
+func TestConnectionsThatBreakOneAfterTheOther(t *testing.T) {
+	for _, c := range []struct {
+		left int
+		dead bool
+		want RescueKind
+	}{
+		{0, false, Reconnect}, {3, false, Reconnect}, {reconnects - 1, false, Reconnect},
+		{reconnects + 5, false, Splice}, // it cannot be used, whatever it is
+		{0, true, Splice}, {3, true, Splice},
+	} {
+		f, j := &breaking{threeStages(), c.left, c.dead}, job(40, 24)
+		r := f.runner(Limits{})
+		r.Opener = f
+		got, a, err := generate(t, r, j, func(i int) {
+			if i == 10 {
+				f.cut("b")
+			}
+		})
+		if err != nil || !slices.Equal(got, whole(t, j)) {
+			t.Fatalf("%+v: %v, got %v", c, err, got)
+		}
+		if a.Rescues() != 1 || f.events[0].Rescue != c.want {
+			t.Errorf("%+v: rescues %d, %+v", c, a.Rescues(), f.events)
+		}
+		if replayed := f.events[0].Replay; (replayed > 0) != (c.want == Splice) {
+			t.Errorf("%+v: %d rows replayed", c, replayed)
+		}
+	}
+}
+
+// The client goes while nobody knows yet whether the node is there.
+func TestTheClientGoesWhileTheNodeIsLookedFor(t *testing.T) {
+	f, j := threeStages(), job(40, 24)
+	ctx, gone := context.WithCancel(t.Context())
+	r := f.runner(Limits{})
+	r.Opener = waiting{f, gone}
+	a, err := r.Start(ctx, j)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.cut("b")
+	if _, err := a.Next(); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	a.Close()
+	if len(f.grants) != 0 || len(f.events) != 0 {
+		t.Errorf("reservations %v, events %+v", f.grants, f.events)
+	}
+}
+
+// waiting is an opener that finds nothing out.
+type waiting struct {
+	*fakeSwarm
+	gone context.CancelFunc
+}
+
+func (w waiting) Reopen(ctx context.Context, _ string, _ []byte) (Session, error) {
+	w.gone()
+	<-ctx.Done()
+	return nil, ctx.Err()
+}

@@ -71,7 +71,8 @@ func (h *host) header(ctx context.Context, rec *control.ModelRecord) (string, er
 		Gateway: weights.Client(creds, identity.RoleGateway, ""),
 		Node:    func(name string) *http.Client { return weights.Client(creds, identity.RoleNode, name) },
 	})
-	if err := fetcher.Fetch(ctx, rec.Hash, wanted, nil); err != nil {
+	defer fetcher.Close()
+	if err := fetcher.Fetch(ctx, rec.Hash, wanted, nil, nil); err != nil {
 		return "", err
 	}
 	return filepath.Join(cache.Dir(), rec.Hash, control.PieceHeader), nil

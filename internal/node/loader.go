@@ -20,8 +20,9 @@ import (
 type Source interface {
 	// Ready says whether the layers are on this machine.
 	Ready(ctx context.Context, model, hash string, layers engine.Range) (bool, error)
-	// Fetch brings them. What came before an error stays.
-	Fetch(ctx context.Context, model, hash string, layers engine.Range, progress func(done, total int64)) error
+	// Fetch brings them. What came before an error stays. then are ranges of
+	// the model that are fetched next.
+	Fetch(ctx context.Context, model, hash string, layers engine.Range, then []engine.Range, progress func(done, total int64)) error
 	// Open gives layers that are ready.
 	Open(ctx context.Context, model, hash string, layers engine.Range) (engine.Weights, error)
 	// Tidy removes what the plan has not wanted here for so long.
@@ -150,11 +151,11 @@ func (l *loader) approach(ctx context.Context) (again time.Duration) {
 			}
 		}
 	}
-	for _, f := range absent {
+	for i, f := range absent {
 		if ctx.Err() != nil || l.plan() != doc {
 			return time.Nanosecond
 		}
-		err := l.fetch(ctx, doc, f)
+		err := l.fetch(ctx, doc, f, nextOf(f.Model, absent[i+1:]))
 		if err == nil {
 			err = l.loadOrShed(ctx, doc, f, want)
 		}
@@ -234,8 +235,21 @@ func (l *loader) sort(ctx context.Context, doc *control.PlanDocument, f swarm.Fr
 	return ready, absent, nil
 }
 
-// fetch brings one layer to this machine.
-func (l *loader) fetch(ctx context.Context, doc *control.PlanDocument, f swarm.Fragment) error {
+// nextLayers is how far ahead the way to layers is asked for.
+const nextLayers = 8
+
+// nextOf are the next layers of a model among what has to come from elsewhere.
+func nextOf(model string, absent []swarm.Fragment) (out []engine.Range) {
+	for _, f := range absent {
+		if f.Model == model && len(out) < nextLayers {
+			out = append(out, engine.Range{First: f.Layers.First, Last: f.Layers.Last})
+		}
+	}
+	return out
+}
+
+// fetch brings one layer to this machine. then are those that follow.
+func (l *loader) fetch(ctx context.Context, doc *control.PlanDocument, f swarm.Fragment, then []engine.Range) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if !l.interruptible(doc, cancel) {
@@ -245,7 +259,7 @@ func (l *loader) fetch(ctx context.Context, doc *control.PlanDocument, f swarm.F
 	state := control.Loading{Model: f.Model, Layers: f.Layers, Phase: control.LoadFetching}
 	l.note(state)
 	began, told := time.Now(), time.Time{}
-	err := l.source.Fetch(ctx, f.Model, doc.Models[f.Model], engine.Range{First: f.Layers.First, Last: f.Layers.Last}, func(done, total int64) {
+	err := l.source.Fetch(ctx, f.Model, doc.Models[f.Model], engine.Range{First: f.Layers.First, Last: f.Layers.Last}, then, func(done, total int64) {
 		if state.Done, state.Total = done, total; time.Since(told) >= noteEvery {
 			told = time.Now()
 			l.note(state)

@@ -20,7 +20,7 @@ import (
 type anyFile struct{}
 
 func (anyFile) Ready(context.Context, string, string, engine.Range) (bool, error) { return true, nil }
-func (anyFile) Fetch(context.Context, string, string, engine.Range, func(int64, int64)) error {
+func (anyFile) Fetch(context.Context, string, string, engine.Range, []engine.Range, func(int64, int64)) error {
 	return nil
 }
 func (anyFile) Open(context.Context, string, string, engine.Range) (engine.Weights, error) {
@@ -128,7 +128,7 @@ func (s *farAway) Ready(_ context.Context, _, _ string, r engine.Range) (bool, e
 	return true, nil
 }
 
-func (s *farAway) Fetch(ctx context.Context, _, _ string, r engine.Range, progress func(int64, int64)) error {
+func (s *farAway) Fetch(ctx context.Context, _, _ string, r engine.Range, _ []engine.Range, progress func(int64, int64)) error {
 	progress(1, 2)
 	if s.began != nil {
 		close(s.began)

@@ -210,7 +210,7 @@ func (l *larder) Ready(ctx context.Context, model, hash string, layers engine.Ra
 }
 
 // Fetch implements Source.
-func (l *larder) Fetch(ctx context.Context, model, hash string, layers engine.Range, progress func(done, total int64)) error {
+func (l *larder) Fetch(ctx context.Context, model, hash string, layers engine.Range, then []engine.Range, progress func(done, total int64)) error {
 	rec, err := l.record(ctx, model, hash)
 	if err != nil {
 		return err
@@ -224,10 +224,26 @@ func (l *larder) Fetch(ctx context.Context, model, hash string, layers engine.Ra
 		if err != nil || len(lacking) == 0 {
 			return err
 		}
-		if err := l.fetcher.Fetch(ctx, hash, lacking, tell); err != nil {
+		if err := l.fetcher.Fetch(ctx, hash, lacking, l.lackingOf(rec, then), tell); err != nil {
 			return err
 		}
 	}
+}
+
+// lackingOf lists the pieces of some ranges, as far as it is known yet which.
+func (l *larder) lackingOf(rec *control.ModelRecord, ranges []engine.Range) (out []control.Piece) {
+	for _, r := range ranges {
+		lacking, err := l.cache.Lacking(rec.Hash, rec.Pieces, r.First, r.Last)
+		if err != nil {
+			return nil // whoever fetches them will be told
+		}
+		for _, p := range lacking {
+			if !slices.Contains(out, p) {
+				out = append(out, p)
+			}
+		}
+	}
+	return out
 }
 
 // Open implements Source.

@@ -13,12 +13,16 @@ type Question struct {
 	// Avoid names, by piece, who gave corrupted bytes or could not be reached:
 	// nodes, and "" for the gateway.
 	Avoid map[string][]string `json:"avoid,omitempty"`
+	// Then are pieces that it would like after all of these.
+	Then []string `json:"then,omitempty"`
+	// Most is how many pieces it wants to be told of at once; 0: 1.
+	Most int `json:"most,omitempty"`
 }
 
 // avoidGateway rules the gateway out for every piece.
 func (q *Question) avoidGateway() {
 	all := map[string][]string{}
-	for _, p := range q.Pieces {
+	for _, p := range slices.Concat(q.Pieces, q.Then) {
 		all[p] = append(slices.Clone(q.Avoid[p]), "")
 	}
 	q.Avoid = all
@@ -31,6 +35,8 @@ type Assignment struct {
 	Node      string        `json:"node,omitempty"`      // the neighbour that has it; "": the gateway
 	Addresses []string      `json:"addresses,omitempty"` // of the neighbour, host:port
 	Wait      time.Duration `json:"wait,omitempty"`      // nanoseconds
+	// More are further pieces that it may take after this one.
+	More []Assignment `json:"more,omitempty"`
 }
 
 // A Holder is a node that has a piece and can be reached.
@@ -62,6 +68,18 @@ func (d *Desk) Assign(node, hash string, q Question, holders func(piece string) 
 	if d.mu.claims == nil {
 		d.mu.claims, d.mu.sent = map[pieceKey]claim{}, map[string]int{}
 	}
+	first := d.assignLocked(node, hash, q, holders)
+	q.Pieces = append(slices.Clone(q.Pieces), q.Then...)
+	for last := first; last.Piece != "" && len(first.More) < min(q.Most, mostLeads)-1; {
+		q.Pieces = slices.DeleteFunc(slices.Clone(q.Pieces), func(p string) bool { return p == last.Piece })
+		if last = d.assignLocked(node, hash, q, holders); last.Piece != "" {
+			first.More = append(first.More, last)
+		}
+	}
+	return first
+}
+
+func (d *Desk) assignLocked(node, hash string, q Question, holders func(piece string) []Holder) Assignment {
 	now, wait := time.Now(), time.Duration(0)
 	for _, piece := range q.Pieces {
 		key, have := pieceKey{hash, piece}, holders(piece)

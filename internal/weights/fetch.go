@@ -45,11 +45,43 @@ type Fetcher struct {
 	cfg   FetcherConfig
 	limit *rate.Limiter
 	afar  afar
+	leads leads
+	mu    struct {
+		sync.Mutex
+		nodes map[string]*http.Client // by name, with the connections that wait for the next piece
+	}
 }
 
 // NewFetcher returns a fetcher.
 func NewFetcher(cfg FetcherConfig) *Fetcher {
-	return &Fetcher{cfg: cfg, limit: limiter(cfg.Rate)}
+	f := &Fetcher{cfg: cfg, limit: limiter(cfg.Rate)}
+	f.mu.nodes = map[string]*http.Client{}
+	return f
+}
+
+// Close ends the connections that wait for a next piece. The fetcher stays usable.
+func (f *Fetcher) Close() {
+	f.cfg.Gateway.CloseIdleConnections()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, c := range f.mu.nodes {
+		c.CloseIdleConnections()
+	}
+}
+
+// client reaches who has a piece; "": a gateway.
+func (f *Fetcher) client(node string) *http.Client {
+	if node == "" {
+		return f.cfg.Gateway
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c := f.mu.nodes[node]
+	if c == nil {
+		c = f.cfg.Node(node)
+		f.mu.nodes[node] = c
+	}
+	return c
 }
 
 // Progress is how far a Fetch is: bytes of the pieces it was asked for, and what
@@ -61,11 +93,12 @@ type Progress struct {
 }
 
 // Fetch brings pieces of one model's content and returns when they are there,
-// verified. What arrived before an error stays, and the next Fetch goes on from
+// verified. then are pieces that the next Fetch will want: the way to them is asked
+// for in the same question. What arrived before an error stays, and the next Fetch goes on from
 // there. Errors: ErrDiskFull with the shortfall; *CorruptError when nobody has
 // good bytes; what the last try failed with otherwise.
-func (f *Fetcher) Fetch(ctx context.Context, hash string, pieces []control.Piece, progress func(Progress)) error {
-	j := &job{Fetcher: f, hash: hash, left: slices.Clone(pieces), avoid: map[string][]string{}, progress: progress}
+func (f *Fetcher) Fetch(ctx context.Context, hash string, pieces, then []control.Piece, progress func(Progress)) error {
+	j := &job{Fetcher: f, hash: hash, left: slices.Clone(pieces), then: then, avoid: map[string][]string{}, progress: progress}
 	for _, p := range pieces {
 		j.state.Total += p.Bytes
 	}
@@ -82,6 +115,7 @@ type job struct {
 	*Fetcher
 	hash     string
 	left     []control.Piece
+	then     []control.Piece     // of the next one
 	avoid    map[string][]string // by piece: who did not give it
 	last     error               // why somebody is avoided
 	state    Progress
@@ -90,12 +124,7 @@ type job struct {
 
 // step asks where to go, and goes there.
 func (j *job) step(ctx context.Context) error {
-	var q Question
-	for _, p := range j.left {
-		q.Pieces = append(q.Pieces, p.Name)
-	}
-	q.Avoid = j.afar.avoid(q.Pieces, j.avoid, time.Now())
-	a, gateway, err := j.ask(ctx, q)
+	a, gateway, err := j.lead(ctx)
 	if err != nil {
 		return err
 	}
@@ -123,9 +152,32 @@ func (j *job) step(ctx context.Context) error {
 	}
 	j.cfg.Log.Warn("a piece did not come whole; trying elsewhere, or again", "piece", piece.Name, "model", short(j.hash), "from", source(a), "because", err)
 	j.afar.note(a.Node, err, time.Now())
+	j.leads.drop(a.Node)
 	j.avoid[piece.Name] = append(j.avoid[piece.Name], a.Node)
 	j.last, j.state.Done = fmt.Errorf("piece %s from %s: %w", piece.Name, source(a), err), before
 	return nil
+}
+
+// lead says what to take next, and from whom: what the last answer said, or a new
+// one. The gateway is the one that answered.
+func (j *job) lead(ctx context.Context) (Assignment, string, error) {
+	if l, ok := j.leads.take(j.hash, j.left, time.Now()); ok {
+		return l.Assignment, l.gateway, nil
+	}
+	q := Question{Pieces: namesOf(j.left), Then: namesOf(j.then[:min(len(j.then), mostLeads)]), Most: mostLeads}
+	q.Avoid = j.afar.avoid(slices.Concat(q.Pieces, q.Then), j.avoid, time.Now())
+	a, gateway, err := j.ask(ctx, q)
+	if err == nil {
+		j.leads.keep(j.hash, gateway, a.More, time.Now())
+	}
+	return a, gateway, err
+}
+
+func namesOf(pieces []control.Piece) (out []string) {
+	for _, p := range pieces {
+		out = append(out, p.Name)
+	}
+	return out
 }
 
 func short(hash string) string { return hash[:min(12, len(hash))] }
@@ -179,7 +231,11 @@ func (j *job) askOne(ctx context.Context, gateway string, body []byte) (a Assign
 	if resp.StatusCode != http.StatusOK {
 		return a, refused(resp)
 	}
-	return a, json.NewDecoder(io.LimitReader(resp.Body, maxQuestion)).Decode(&a)
+	text, err := io.ReadAll(io.LimitReader(resp.Body, maxQuestion)) // to its end: the connection is used again
+	if err != nil {
+		return a, err
+	}
+	return a, json.Unmarshal(text, &a)
 }
 
 func refused(resp *http.Response) error {
@@ -201,9 +257,9 @@ func (j *job) take(ctx context.Context, piece control.Piece, a Assignment, gatew
 	if err != nil {
 		return j.full(err, piece, 0)
 	}
-	client, addresses := j.cfg.Gateway, []string{gateway}
-	if a.Node != "" {
-		client, addresses = j.cfg.Node(a.Node), a.Addresses
+	client, addresses := j.client(a.Node), a.Addresses
+	if a.Node == "" {
+		addresses = []string{gateway}
 	}
 	base := j.state.Done
 	for _, address := range addresses {

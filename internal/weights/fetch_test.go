@@ -97,6 +97,62 @@ func holds(list []Holder, node string) bool {
 	return false
 }
 
+// Over a far link, round trips cost more than bytes: one connection to each
+// sender carries all pieces, and one question tells the way to several.
+func TestFewRoundTrips(t *testing.T) {
+	k := newKit(t)
+	var asked atomic.Int64
+	k.wrap = func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodPost {
+				asked.Add(1)
+			}
+			h.ServeHTTP(w, r)
+		})
+	}
+	first, second := k.member("first"), k.member("second")
+	if err := first.fetchLayers(t.Context(), k); err != nil {
+		t.Fatal(err)
+	}
+	k.sameAsFile(first)
+	// The list of pieces comes first, alone; then all others.
+	if n := k.connects.Load(); n != 1 {
+		t.Errorf("%d connections to the gateway, want 1", n)
+	}
+	if n := asked.Load(); n != 2 {
+		t.Errorf("%d questions for %d pieces, want 2", n, len(k.cutting.Pieces))
+	}
+	k.neighbour(first, first.cache, k.cutting.Pieces)
+	if err := second.fetchLayers(t.Context(), k); err != nil {
+		t.Fatal(err)
+	}
+	k.sameAsFile(second)
+	if n := k.connects.Load(); n != 3 {
+		t.Errorf("%d connections to the gateway and a neighbour by the second node, want 2", n-1)
+	}
+}
+
+// What was asked for a while ago may be somebody else's turn by now, and a sender
+// that failed is not gone to again on an old word.
+func TestLeadsGetOld(t *testing.T) {
+	var l leads
+	now, pieces := time.Unix(1000, 0), []control.Piece{{Name: "1"}, {Name: "2"}, {Name: "3"}}
+	l.keep("h", "gw", []Assignment{{Piece: "2"}, {Piece: "3", Node: "a"}, {Piece: "1", Node: "b"}}, now)
+	if _, ok := l.take("other", pieces, now); ok {
+		t.Error("a lead of another model was taken")
+	}
+	if x, ok := l.take("h", pieces[1:], now); !ok || x.Piece != "2" || x.gateway != "gw" {
+		t.Errorf("the first lead: %+v", x)
+	}
+	l.drop("a")
+	if x, ok := l.take("h", pieces[1:], now); ok {
+		t.Errorf("a lead to one that failed: %+v", x)
+	}
+	if x, ok := l.take("h", pieces, now.Add(leadTime+1)); ok {
+		t.Errorf("an old lead: %+v", x)
+	}
+}
+
 // cutAfter breaks an answer off after some bytes.
 type cutAfter struct {
 	http.ResponseWriter
@@ -123,7 +179,7 @@ func TestACutTransferGoesOn(t *testing.T) {
 	k := newKit(t)
 	m := k.member("first")
 	piece := k.cutting.piece("1")
-	if err := m.Fetch(t.Context(), k.cutting.Hash, []control.Piece{k.cutting.piece(control.PieceManifest)}, nil); err != nil {
+	if err := m.Fetch(t.Context(), k.cutting.Hash, []control.Piece{k.cutting.piece(control.PieceManifest)}, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	// Half of it is there, from a transfer in an earlier life.
@@ -143,7 +199,7 @@ func TestACutTransferGoesOn(t *testing.T) {
 	p.file.Close()
 	blob.Close()
 	before := k.server.Served()[k.cutting.Hash]
-	if err := m.Fetch(t.Context(), k.cutting.Hash, []control.Piece{piece}, nil); err != nil {
+	if err := m.Fetch(t.Context(), k.cutting.Hash, []control.Piece{piece}, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	if sent := k.server.Served()[k.cutting.Hash] - before; sent != piece.Bytes-half {

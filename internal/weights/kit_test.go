@@ -9,12 +9,15 @@ import (
 	"crypto/tls"
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"hecate/internal/control"
@@ -37,6 +40,8 @@ type kit struct {
 	mu      sync.Mutex
 	holders map[string][]Holder // by piece
 	wrap    func(http.Handler) http.Handler
+
+	connects atomic.Int64 // to all servers
 }
 
 // safeLog collects log lines.
@@ -116,6 +121,11 @@ func peerOf(r *http.Request) (string, error) {
 func (k *kit) listen(c *tls.Config, h http.HandlerFunc) string {
 	s := httptest.NewUnstartedServer(h)
 	s.TLS = c
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			k.connects.Add(1)
+		}
+	}
 	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	s.StartTLS()
 	k.t.Cleanup(s.Close)
@@ -154,13 +164,12 @@ func (k *kit) member(name string) *member {
 		k.t.Fatal(err)
 	}
 	m := &member{cache: cache, creds: k.credentials(k.authority, identity.RoleNode, name), name: name}
-	reach := func(role identity.Role, name string) *http.Client {
-		return &http.Client{Transport: &http.Transport{TLSClientConfig: m.creds.Client(role, name), DisableKeepAlives: true}}
-	}
+	reach := func(role identity.Role, name string) *http.Client { return Client(m.creds, role, name) }
 	m.Fetcher = NewFetcher(FetcherConfig{
 		Cache: cache, Gateways: func() []string { return []string{k.url} }, Log: k.logger(),
 		Gateway: reach(identity.RoleGateway, ""), Node: func(n string) *http.Client { return reach(identity.RoleNode, n) },
 	})
+	k.t.Cleanup(m.Fetcher.Close)
 	return m
 }
 
@@ -184,10 +193,43 @@ func (m *member) fetchAll(ctx context.Context, k *kit) error {
 		if err != nil || len(lacking) == 0 {
 			return err
 		}
-		if err := m.Fetch(ctx, k.cutting.Hash, lacking, nil); err != nil {
+		if err := m.Fetch(ctx, k.cutting.Hash, lacking, nil, nil); err != nil {
 			return err
 		}
 	}
+}
+
+// fetchLayers fetches layer by layer, as a node's loader does.
+func (m *member) fetchLayers(ctx context.Context, k *kit) error {
+	lacking := func(layer int) ([]control.Piece, error) {
+		return m.cache.Lacking(k.cutting.Hash, k.cutting.Pieces, layer, layer)
+	}
+	for layer := 0; layer < 4; {
+		now, err := lacking(layer)
+		if err != nil {
+			return err
+		}
+		if len(now) == 0 {
+			layer++
+			continue
+		}
+		var then []control.Piece
+		for next := layer + 1; next < 4; next++ {
+			more, err := lacking(next)
+			if err != nil {
+				return err
+			}
+			for _, p := range more {
+				if !slices.Contains(then, p) && !slices.Contains(now, p) {
+					then = append(then, p)
+				}
+			}
+		}
+		if err := m.Fetch(ctx, k.cutting.Hash, now, then, nil); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // total is what all pieces have, in bytes.

@@ -10,6 +10,8 @@ const (
 	stalled      = 20 * time.Second // without a byte: the transfer is cut and taken up again
 	claimTime    = 10 * time.Second // a node that takes nothing for so long has lost its turn
 	askAgain     = 300 * time.Millisecond
+	mostLeads    = 8             // pieces that a node is told of at once
+	leadTime     = claimTime / 2 // what it was told is forgotten: its turn may be over
 	partSuffix   = ".part"
 	wholeSuffix  = ".gguf"
 	listSuffix   = ".manifest"

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -107,7 +108,7 @@ func (s *Server) admitted(next func(w http.ResponseWriter, r *http.Request, peer
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, peer string) error {
 	var q Question
 	err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxQuestion)).Decode(&q)
-	for _, p := range q.Pieces {
+	for _, p := range slices.Concat(q.Pieces, q.Then) {
 		err = errors.Join(err, control.ValidatePieceName(p))
 	}
 	if err != nil {

@@ -218,7 +218,7 @@ func TestAViewOfSomeLayers(t *testing.T) {
 		if lacking, err = m.cache.Lacking(k.cutting.Hash, k.cutting.Pieces, 1, 1); err != nil {
 			t.Fatal(err)
 		}
-		if err := m.Fetch(t.Context(), k.cutting.Hash, lacking, nil); err != nil {
+		if err := m.Fetch(t.Context(), k.cutting.Hash, lacking, nil, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -22,9 +22,10 @@ func TestMoreAnswersThanRoom(t *testing.T) {
 	s := harness.Up(t, "--nodes", "2", "--copies", "1")
 	// The answers may be long, so that room is kept for that, but end soon.
 	short := map[string]any{"stop": "."}
-	want := s.Ask(harness.Story, short).Text()
+	first := s.Ask(harness.Story, short)
+	want := first.Text()
 	cells := s.Status().Nodes[0].Cells
-	each := 512 // the model's whole context: nothing was said of the answer's length
+	each := first.Usage.PromptTokens + 256 // nothing was said of the answer's length: the first portion
 	fit := (cells - cells/8) / each
 	n := 4 * fit
 	t.Logf("%d cells: %d answers fit, %d are asked for", cells, fit, n)

@@ -88,6 +88,9 @@ func printAnswers(w io.Writer, a report.Answers) {
 		rescued = "rescued " + strings.Join(kinds, ", ")
 	}
 	fmt.Fprintf(w, "\nanswers: %d running, %d queued, %d finished, %s, %d lost", a.Running, a.Queued, a.Finished, rescued, a.Lost)
+	if a.GaveWay > 0 {
+		fmt.Fprintf(w, ", gave way %d times", a.GaveWay)
+	}
 	if a.Degraded > 0 {
 		fmt.Fprintf(w, ", %d put to a fallback model", a.Degraded)
 	}

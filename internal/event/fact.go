@@ -96,6 +96,14 @@ type Loss struct {
 	Because  string `json:"because"`
 }
 
+// Wait: an answer gave its room back in the middle and waits for more.
+type Wait struct {
+	Job      string `json:"-"`
+	Model    string `json:"-"`
+	Position int    `json:"position"` // tokens of prompt and answer so far
+	Because  string `json:"because"`
+}
+
 // Degradation: a fallback model answers for one that cannot be served.
 type Degradation struct {
 	Job     string `json:"-"`
@@ -130,6 +138,7 @@ func (Steered) Kind() Kind      { return NodeSteered }
 func (Plan) Kind() Kind         { return PlanTaken }
 func (Rescue) Kind() Kind       { return Rescued }
 func (Loss) Kind() Kind         { return Lost }
+func (Wait) Kind() Kind         { return GaveWay }
 func (Degradation) Kind() Kind  { return Degraded }
 func (Refusal) Kind() Kind      { return Refused }
 func (f Layers) Kind() Kind     { return either(f.Loaded, LayersLoaded, LayersDropped) }
@@ -152,6 +161,7 @@ func (f Readiness) About() Subject   { return Subject{Model: f.Model} }
 func (f Copy) About() Subject        { return Subject{Model: f.Model} }
 func (f Rescue) About() Subject      { return Subject{Node: f.Node, Model: f.Model, Job: f.Job} }
 func (f Loss) About() Subject        { return Subject{Node: f.Node, Model: f.Model, Job: f.Job} }
+func (f Wait) About() Subject        { return Subject{Model: f.Model, Job: f.Job} }
 func (f Degradation) About() Subject { return Subject{Model: f.Model, Job: f.Job} }
 func (f Refusal) About() Subject     { return Subject{Model: f.Model} }
 func (f Pool) About() Subject        { return Subject{Node: f.Node} }
@@ -203,6 +213,10 @@ func (f Rescue) String() string {
 
 func (f Loss) String() string {
 	return fmt.Sprintf("an answer was lost after %d tokens: %s", f.Position, f.Because)
+}
+
+func (f Wait) String() string {
+	return fmt.Sprintf("an answer gave way after %d tokens and waits for room: %s", f.Position, f.Because)
 }
 
 func (f Degradation) String() string {

@@ -28,6 +28,7 @@ const (
 	CopyBroken   Kind = "copy_broken"     // one is not
 	Rescued      Kind = "answer_rescued"  // a failure was survived
 	Lost         Kind = "answer_lost"     // no way to go on
+	GaveWay      Kind = "answer_gave_way" // it found no room to grow, and waits for some
 	Degraded     Kind = "answer_degraded" // a fallback model answers
 	Refused      Kind = "request_refused"
 
@@ -46,7 +47,7 @@ var levels = map[Kind]slog.Level{
 	TransferStarted: slog.LevelInfo, TransferFinished: slog.LevelInfo, TransferFailed: slog.LevelWarn,
 	PlanTaken: slog.LevelInfo, ModelReady: slog.LevelInfo, ModelUnready: slog.LevelError,
 	CopyLive: slog.LevelInfo, CopyBroken: slog.LevelWarn,
-	Rescued: slog.LevelWarn, Lost: slog.LevelError, Degraded: slog.LevelWarn, Refused: slog.LevelWarn,
+	Rescued: slog.LevelWarn, Lost: slog.LevelError, GaveWay: slog.LevelInfo, Degraded: slog.LevelWarn, Refused: slog.LevelWarn,
 	PoolRoutine: slog.LevelDebug, PoolChange: slog.LevelDebug, PoolTrouble: slog.LevelDebug,
 }
 

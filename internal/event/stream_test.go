@@ -169,6 +169,7 @@ func every() []Fact {
 		Readiness{Model: "demo", Ready: true}, Readiness{Model: "demo", Missing: "a node"},
 		Copy{Model: "demo", ID: 1, Live: true}, Copy{Model: "demo", ID: 1, Missing: "a node"},
 		Rescue{Job: "j", Model: "demo", Node: "desk", How: "splice", Position: 40, GapMS: 120.4}, Loss{Job: "j", Node: "desk", Position: 4, Because: "no route"},
+		Wait{Job: "j", Model: "m", Position: 9, Because: "no copy has room now"},
 		Degradation{Job: "j", Model: "large", By: "demo", Because: "no route"},
 		Refusal{Model: "demo", Reason: "queue_full", Count: 1}, Refusal{Model: "demo", Reason: "queue_full", Count: 9},
 	}

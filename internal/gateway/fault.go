@@ -39,6 +39,9 @@ func faultOf(err error) *openai.Error {
 		{answer.ErrNoWayOn, func(err error) *openai.Error {
 			return openai.Unavailable("no_way_on", "The nodes that computed this answer are gone and no others hold their layers: "+err.Error(), 5*time.Second)
 		}},
+		{answer.ErrNoRoom, func(err error) *openai.Error {
+			return openai.Overloaded("no_room", "This answer had to wait in the middle, and found no room to go on: "+err.Error(), 5*time.Second)
+		}},
 		{swarm.ErrUnrecoverable, unavailable},
 		{swarm.ErrNoRoute, unavailable},
 	} {

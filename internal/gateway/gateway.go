@@ -121,8 +121,9 @@ func New(cfg Config) *Gateway {
 		cfg.Queues.NotReady = returnWait
 	}
 	g.admission = admission.New(g.dispatch, cfg.Queues)
+	router := observed{g.admission, g.traffic, g.refusals}
 	g.runner = &answer.Runner{
-		Router: observed{g.admission, g.traffic, g.refusals}, Opener: opener{cfg.Pool}, Budget: answer.NewBudget(cfg.Memory),
+		Router: router, Queue: router, Opener: opener{cfg.Pool}, Budget: answer.NewBudget(cfg.Memory),
 		Standbys: g.admission, Limits: cfg.Limits, Yields: g.yields, Poison: &answer.Poison{}, Events: g.witness, Tracer: cfg.Tracer, Log: cfg.Log,
 	}
 	g.metrics = metrics.New(metrics.Sources{Swarm: g.Status, Pool: cfg.Pool.Snapshot, Events: g.events})
@@ -180,8 +181,11 @@ func (g *Gateway) routes() *http.ServeMux {
 // witness counts and tells what befell answers.
 func (g *Gateway) witness(e answer.Event) {
 	g.events.Publish(ofAnswer(e, g.traffic.modelOf(e.Job)))
-	if e.Kind == "lost" {
+	switch e.Kind {
+	case "lost":
 		g.counts.lost.Add(1)
+		return
+	case "gave way":
 		return
 	}
 	g.metrics.Answers.Rescued(string(e.Rescue), e.Gap)

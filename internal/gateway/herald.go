@@ -225,6 +225,9 @@ func ofAnswer(e answer.Event, model string) event.Fact {
 	if e.Kind == "lost" {
 		return event.Loss{Job: e.Job, Model: model, Node: e.Node, Position: e.Position, Because: because}
 	}
+	if e.Kind == "gave way" {
+		return event.Wait{Job: e.Job, Model: model, Position: e.Position, Because: because}
+	}
 	return event.Rescue{
 		Job: e.Job, Model: model, Node: e.Node, How: string(e.Rescue), Position: e.Position,
 		GapMS: float64(e.Gap.Microseconds()) / 1000, Replayed: e.Replay, Because: because,

@@ -45,11 +45,13 @@ func (t *troupe) Rescue(context.Context, answer.Need, answer.Grant, []answer.Fai
 func (t *troupe) Around(answer.Need, swarm.Route, string) (answer.Grant, error) {
 	return answer.Grant{}, swarm.ErrNoRoute
 }
-func (t *troupe) Release(answer.Grant)                         {}
-func (t *troupe) Observe(string, answer.Sample)                {}
-func (t *troupe) Patience(string, int, int) time.Duration      { return time.Minute }
-func (t *troupe) Usual(string, int, int) (time.Duration, bool) { return 0, false }
-func (t *troupe) Alive(string) context.Context                 { return context.Background() }
+func (t *troupe) Release(answer.Grant) {}
+
+func (t *troupe) Grow(context.Context, answer.Need, answer.Grant) error { return nil }
+func (t *troupe) Observe(string, answer.Sample)                         {}
+func (t *troupe) Patience(string, int, int) time.Duration               { return time.Minute }
+func (t *troupe) Usual(string, int, int) (time.Duration, bool)          { return 0, false }
+func (t *troupe) Alive(string) context.Context                          { return context.Background() }
 
 // Open speaks to a node whose answer is the letters a, b, c...
 func (t *troupe) Reopen(ctx context.Context, node string, opening []byte) (answer.Session, error) {

@@ -181,7 +181,7 @@ func (g *Gateway) answers() report.Answers {
 	a := report.Answers{
 		Running: q.Running, Queued: q.Queued, Refused: map[string]int64{},
 		Finished: g.counts.finished.Load(), Left: g.counts.left.Load(), Lost: g.counts.lost.Load(),
-		Rescues: map[string]int64{},
+		Rescues: map[string]int64{}, Midway: q.Midway, GaveWay: q.GaveWay,
 	}
 	for reason, n := range q.Refused {
 		a.Refused[string(reason)] = n

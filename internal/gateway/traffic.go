@@ -38,6 +38,15 @@ func (o observed) Rescue(ctx context.Context, n answer.Need, g answer.Grant, fai
 	return next, kind, err
 }
 
+func (o observed) GiveWay(ctx context.Context, n answer.Need, g answer.Grant, failed []answer.Failure) (answer.Grant, error) {
+	next, err := o.Admission.GiveWay(ctx, n, g, failed)
+	if err == nil {
+		o.traffic.end(g)
+		o.traffic.begin(n, next)
+	}
+	return next, err
+}
+
 func (o observed) Around(n answer.Need, route swarm.Route, slow string) (answer.Grant, error) {
 	g, err := o.Admission.Around(n, route, slow)
 	if err == nil {

@@ -26,6 +26,8 @@ func (c *swarmCollector) Collect(ch chan<- prometheus.Metric) {
 	a := st.Answers
 	out.gauge("hecate_answers_running", "Answers being computed.", float64(a.Running))
 	out.gauge("hecate_answers_queued", "Requests waiting for room.", float64(a.Queued))
+	out.gauge("hecate_answers_midway", "Of the queued ones, answers that had begun and gave way.", float64(a.Midway))
+	out.counter("hecate_answers_gave_way_total", "Times that an answer found no room to grow, and gave back what it had.", float64(a.GaveWay))
 	out.counter("hecate_answers_finished_total", "Requests answered to the end.", float64(a.Finished))
 	out.counter("hecate_answers_left_total", "Requests whose client left.", float64(a.Left))
 	out.counter("hecate_answers_lost_total", "Answers that could not go on.", float64(a.Lost))

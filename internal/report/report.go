@@ -90,6 +90,8 @@ type Pipeline struct {
 type Answers struct {
 	Running  int              `json:"running"`
 	Queued   int              `json:"queued"`
+	Midway   int              `json:"midway"`   // of those queued, answers that had begun and gave way
+	GaveWay  int64            `json:"gave_way"` // times that an answer gave its room back in the middle
 	Finished int64            `json:"finished"`
 	Left     int64            `json:"left"` // by their clients
 	Lost     int64            `json:"lost"`

@@ -48,17 +48,20 @@ type ticket struct {
 	token    uint64
 	queue    *queue
 	need     answer.Need
-	cells    int
+	cells    int       // that it has by now
 	deadline time.Time // of the wait that it was admitted from
 	sentBack bool      // a node refused it; deadline then bounds all its waits together
+	reached  int       // tokens that it had when it last gave way; deadline then bounds its waits until it has more
 
-	inner answer.Grant // the dispatcher's
-	held  bool         // inner stands; false while a refused answer waits again
-	began time.Time
+	inner answer.Grant  // the dispatcher's
+	held  bool          // inner stands; false while a refused answer waits again
+	leave chan struct{} // closed when its room is wanted
+	asked bool          // it is
+	began time.Time     // since when it has them, on average
 }
 
 func (t *ticket) grant() answer.Grant {
-	return answer.Grant{Route: t.inner.Route, Token: t.token}
+	return answer.Grant{Route: t.inner.Route, Token: t.token, Wanted: t.leave}
 }
 
 // New puts queues in front of a dispatcher.
@@ -99,7 +102,7 @@ func (a *Admission) newcomer(ctx context.Context, n answer.Need) *waiter {
 	w := &waiter{
 		ctx: ctx, need: n, result: make(chan result, 1),
 		flow:    flowKey{n.Key, min(max(n.Priority, -MostPriority), MostPriority)},
-		cells:   cellsOf(n) * max(1, n.Choices),
+		cells:   n.Room() * max(1, n.Choices),
 		arrived: now, deadline: now.Add(a.limits.Patience),
 	}
 	if t, ok := ctx.Deadline(); ok && t.Before(w.deadline) {
@@ -107,9 +110,6 @@ func (a *Admission) newcomer(ctx context.Context, n answer.Need) *waiter {
 	}
 	return w
 }
-
-// cellsOf is what one answer takes of each stage's KV cache.
-func cellsOf(n answer.Need) int { return n.PromptTokens + n.OutputTokens }
 
 // enterLocked grants a request at once or lets it wait; an error refuses it.
 func (a *Admission) enterLocked(w *waiter) error {
@@ -219,5 +219,8 @@ func (a *Admission) ticketLocked(g answer.Grant) *ticket {
 	return t
 }
 
-// first is the virtual time before all others.
-var first = math.Inf(-1)
+// Virtual times before all newcomers.
+var (
+	midway = math.Inf(-1)     // of answers that have begun
+	again  = -math.MaxFloat64 // of answers that a node had no room for after all
+)

@@ -52,7 +52,7 @@ func (a *Admission) again(ctx context.Context, t *ticket, n answer.Need, failed 
 	a.Blame(n, failed)
 	now := time.Now()
 	w := &waiter{
-		ctx: ctx, need: n, flow: flowKey{n.Key, 0}, cells: t.cells, start: first, again: t,
+		ctx: ctx, need: n, flow: flowKey{n.Key, 0}, cells: t.cells, start: again, again: t,
 		arrived: now, result: make(chan result, 1),
 	}
 	a.mu.Lock()
@@ -94,7 +94,8 @@ func (a *Admission) regrantLocked(t *ticket, w *waiter, now time.Time) (*ticket,
 		return nil, err
 	}
 	t.queue.outage = time.Time{}
-	t.inner, t.held, t.began = g, true, now
+	t.inner, t.held, t.began, t.cells = g, true, now, w.need.Room()
+	t.leave, t.asked = make(chan struct{}), false
 	t.queue.pace.begin(t.cells, now)
 	return t, nil
 }

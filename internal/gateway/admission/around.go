@@ -20,6 +20,18 @@ func (a *Admission) Standby(n answer.Need, route swarm.Route, stage int) (answer
 	return a.Dispatcher.Standby(n, route, stage)
 }
 
+// Widen makes a shadow's room larger, unless somebody waits for room.
+func (a *Admission) Widen(token uint64, n answer.Need) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, q := range a.mu.queues {
+		if len(q.waiting) > 0 {
+			return false
+		}
+	}
+	return a.Dispatcher.Widen(token, n)
+}
+
 // Around reserves a second route for an answer that is kept waiting. Room that
 // others wait for is not spent on a second try.
 func (a *Admission) Around(n answer.Need, route swarm.Route, slow string) (answer.Grant, error) {

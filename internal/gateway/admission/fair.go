@@ -43,6 +43,13 @@ func (f *fairness) enter(k flowKey, cells int) float64 {
 
 func (k flowKey) charge(cells int) float64 { return float64(cells) / k.weight() }
 
+// bill charges a flow for what an answer of it got later.
+func (f *fairness) bill(k flowKey, cells int) {
+	if f.flows != nil {
+		f.flows[k] = max(f.now, f.flows[k]) + k.charge(cells)
+	}
+}
+
 // refund takes a charge back: the request left unserved.
 func (f *fairness) refund(k flowKey, cells int) {
 	f.flows[k] -= k.charge(cells)

@@ -45,7 +45,7 @@ func (f *fakeDispatcher) Choose(_ context.Context, n answer.Need) (answer.Grant,
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.asked++
-	need := cellsOf(n)
+	need := n.Room()
 	switch {
 	case f.dead:
 		return answer.Grant{}, fmt.Errorf("copy 0 is dead: %w", swarm.ErrNoRoute)
@@ -152,6 +152,22 @@ func (f *fakeDispatcher) Standby(answer.Need, swarm.Route, int) (answer.Standby,
 	return answer.Standby{}, dispatch.ErrNoStandby
 }
 func (f *fakeDispatcher) Dismiss(uint64) {}
+
+func (f *fakeDispatcher) Widen(uint64, answer.Need) bool { return false }
+
+func (f *fakeDispatcher) Grow(_ context.Context, n answer.Need, g answer.Grant) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	l := f.leases[g.Token]
+	more := n.Room() - l.cells
+	if f.free[l.copy] < more {
+		return fmt.Errorf("%w: %w", dispatch.ErrFull, swarm.ErrNoRoute)
+	}
+	f.free[l.copy] -= more
+	l.cells += more
+	f.leases[g.Token] = l
+	return nil
+}
 
 func (f *fakeDispatcher) Observe(string, answer.Sample)                {}
 func (f *fakeDispatcher) Patience(string, int, int) time.Duration      { return time.Second }

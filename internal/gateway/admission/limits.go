@@ -26,6 +26,10 @@ type Limits struct {
 	// Again is what a request keeps at least, over all further waits, when a node
 	// that it was sent to had no room after all; default 3 s.
 	Again time.Duration
+	// Midway is how long an answer that had to give way may wait until it has more
+	// tokens; default 5 min. Its client has been told a part of it and is kept
+	// connected; those that go before it were there before, or are about to give way.
+	Midway time.Duration
 	// Tries is how many requests of one queue are priced each time something
 	// changed; default 16. Room is the same for all; only smaller ones than
 	// the last that failed are tried, so more would hardly find any.
@@ -45,6 +49,7 @@ func (l Limits) withDefaults() Limits {
 	l.Hold = or(l.Hold, l.Patience/3)
 	l.NotReady = or(l.NotReady, 3*time.Second)
 	l.Again = or(l.Again, 3*time.Second)
+	l.Midway = or(l.Midway, 5*time.Minute)
 	l.Tries = or(l.Tries, 16)
 	l.Flows = or(l.Flows, 1024)
 	l.LeastRetry = or(l.LeastRetry, time.Second)

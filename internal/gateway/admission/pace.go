@@ -38,6 +38,15 @@ func (p *pace) begin(cells int, now time.Time) {
 	p.born += float64(cells) * p.since(now)
 }
 
+// grow notes that an answer got more, and gives the time since when it has all of
+// it, on average.
+func (p *pace) grow(cells, more int, began, now time.Time) time.Time {
+	held := float64(cells)*p.since(began) + float64(more)*p.since(now)
+	p.cells += int64(more)
+	p.born += float64(more) * p.since(now)
+	return p.epoch.Add(time.Duration(held / float64(cells+more) * float64(time.Second)))
+}
+
 // end notes that an answer gave its room back.
 func (p *pace) end(cells int, began, now time.Time) {
 	p.cancel(cells, began)

@@ -91,7 +91,9 @@ func (a *Admission) tryOneLocked(q *queue, w *waiter, p *pass, now time.Time) (d
 	t, err := a.tryLocked(q, w, now)
 	if t != nil {
 		p.slack -= w.cells
-		a.mu.counts.admit(now.Sub(w.arrived))
+		if !w.begun() {
+			a.mu.counts.admit(now.Sub(w.arrived))
+		}
 		q.grant(w)
 		w.result <- result{ticket: t}
 		return true
@@ -123,7 +125,7 @@ func (p *pass) admits(w *waiter, now time.Time) bool {
 		return false
 	}
 	if w.cells > p.slack {
-		if p.strict.holding.IsZero() {
+		if p.strict.holding.IsZero() && !p.strict.begun() {
 			p.strict.holding = now
 		}
 		return false
@@ -144,7 +146,11 @@ func (p *pass) pay(w *waiter, l Limits, now time.Time) {
 	if t := w.yields(l); !t.IsZero() && !t.After(now) {
 		w.holding, w.passed = time.Time{}, 0
 	}
-	if left := w.cells - w.passed; w.unready.IsZero() && left < p.slack {
+	left := w.cells - w.passed
+	if w.begun() {
+		left = 0
+	}
+	if w.unready.IsZero() && left < p.slack {
 		p.slack, p.strict = left, w
 	}
 }
@@ -179,6 +185,9 @@ func (a *Admission) refuseLocked(q *queue, w *waiter, reason Reason, because err
 func (a *Admission) refusalLocked(q *queue, w *waiter, reason Reason, because error, now time.Time) error {
 	if reason == "" {
 		return because
+	}
+	if w.begun() {
+		return outOfTime(now.Sub(w.arrived), because)
 	}
 	a.mu.counts.refused[reason]++
 	n, cells := q.ahead(w)
@@ -222,7 +231,7 @@ func (a *Admission) tryLocked(q *queue, w *waiter, now time.Time) (*ticket, erro
 func (a *Admission) admitLocked(q *queue, w *waiter, g answer.Grant) *ticket {
 	now := time.Now()
 	a.mu.next++
-	t := &ticket{token: a.mu.next, queue: q, need: w.need, cells: cellsOf(w.need), deadline: w.deadline, inner: g, held: true, began: now}
+	t := &ticket{token: a.mu.next, queue: q, need: w.need, cells: w.need.Room(), deadline: w.deadline, inner: g, held: true, began: now, leave: make(chan struct{})}
 	a.mu.tickets[t.token] = t
 	q.pace.begin(t.cells, now)
 	return t

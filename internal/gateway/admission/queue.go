@@ -33,6 +33,9 @@ type waiter struct {
 	result chan result // capacity 1; exactly one comes unless the waiter leaves
 }
 
+// begun says that it is an answer that ran already and gave way. Nobody passes it.
+func (w *waiter) begun() bool { return w.again != nil && w.need.Begun }
+
 // result ends a wait.
 type result struct {
 	ticket *ticket
@@ -223,16 +226,22 @@ func (w *waiter) yields(l Limits) time.Time {
 	return w.holding.Add(l.Hold)
 }
 
+// rescueTime is how long an answer that has begun waits for nodes, as it does in
+// a rescue.
+const rescueTime = 20 * time.Second
+
 // ends is when a request is refused if nothing changes.
 func (q *queue) ends(w *waiter, l Limits) time.Time {
 	if w.unready.IsZero() {
 		return w.deadline
 	}
-	since := w.unready
-	if w.need.StandIn && q.outage.Before(since) {
+	since, most := w.unready, l.NotReady
+	if w.begun() {
+		most = max(most, rescueTime)
+	} else if w.need.StandIn && q.outage.Before(since) {
 		since = q.outage // others have waited for the model's return already
 	}
-	if t := since.Add(l.NotReady); t.Before(w.deadline) {
+	if t := since.Add(most); t.Before(w.deadline) {
 		return t
 	}
 	return w.deadline

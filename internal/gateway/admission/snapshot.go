@@ -15,6 +15,7 @@ var waitBounds = [...]float64{0, 0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30}
 type counts struct {
 	admitted int64
 	again    int64
+	gaveWay  int64
 	left     int64
 	refused  map[Reason]int64
 	waits    [len(waitBounds) + 1]int64
@@ -36,6 +37,8 @@ type Snapshot struct {
 	Queued   int              // requests that wait
 	Admitted int64            // requests that were granted, at once or after a wait
 	Again    int64            // that were sent back into a queue by a node without room
+	GaveWay  int64            // answers that gave their room back in the middle, each time
+	Midway   int              // of those queued, answers that had begun
 	Left     int64            // whose clients went away while they waited
 	Refused  map[Reason]int64 // every reason is there
 	Wait     Histogram        // of those admitted
@@ -47,6 +50,7 @@ type ModelSnapshot struct {
 	Running      int
 	RunningCells int64 // KV cells reserved on each stage
 	Queued       int
+	Midway       int // of those queued, answers that had begun
 	QueuedCells  int
 	Oldest       time.Duration // the longest wait among those who wait now
 	Stay         time.Duration // how long an answer holds its room; 0: unknown
@@ -66,7 +70,7 @@ func (a *Admission) Snapshot() Snapshot {
 	defer a.mu.Unlock()
 	c := &a.mu.counts
 	s := Snapshot{
-		Admitted: c.admitted, Again: c.again, Left: c.left, Refused: map[Reason]int64{},
+		Admitted: c.admitted, Again: c.again, GaveWay: c.gaveWay, Left: c.left, Refused: map[Reason]int64{},
 		Wait: Histogram{Bounds: slices.Clone(waitBounds[:]), Counts: slices.Clone(c.waits[:]), Sum: c.waited},
 	}
 	for _, r := range Reasons() {
@@ -77,6 +81,7 @@ func (a *Admission) Snapshot() Snapshot {
 		m := q.snapshot(now)
 		s.Running += m.Running
 		s.Queued += m.Queued
+		s.Midway += m.Midway
 		s.Models = append(s.Models, m)
 	}
 	slices.SortFunc(s.Models, func(a, b ModelSnapshot) int { return cmp.Compare(a.Model, b.Model) })
@@ -91,6 +96,9 @@ func (q *queue) snapshot(now time.Time) ModelSnapshot {
 	for _, w := range q.waiting {
 		if w.why != nil {
 			m.NotReady = w.why
+		}
+		if w.begun() {
+			m.Midway++
 		}
 		m.Oldest = max(m.Oldest, now.Sub(w.arrived))
 	}

@@ -17,21 +17,22 @@ import (
 // Rescues and Exact may be asked by any.
 //
 // Invariants between two calls of Next: len(tokens) >= proven; every link's
-// held <= len(tokens); each boundary of the route has its log.
+// held <= len(tokens) <= the need's room; each boundary of the route has its log.
 type Answer struct {
 	run    *Runner
 	job    Job
-	need   Need
+	need   Need // its room is what the grant reserves
 	limits Limits
 
-	parent context.Context // the request's
-	ctx    context.Context // ends with it, or when the answer is closed
-	cancel context.CancelFunc
-	waits  waits
-	began  time.Time
-	waited time.Duration // for the first route
-	told   bool          // the tracer knows of all of it
-	failed error         // what ended it
+	parent      context.Context // the request's
+	ctx         context.Context // ends with it, or when the answer is closed
+	cancel      context.CancelFunc
+	waits       waits
+	began       time.Time
+	waited      time.Duration // for the first route
+	waitedAgain bool          // for the token that is being computed
+	told        bool          // the tracer knows of all of it
+	failed      error         // what ended it
 
 	grant    Grant
 	links    []*link // by stage of the route; nil: to be opened
@@ -64,7 +65,7 @@ func (r *Runner) Start(ctx context.Context, job Job) (*Answer, error) {
 		return nil, err
 	}
 	asked := time.Now()
-	grant, err := r.Router.Choose(ctx, needOf(job))
+	grant, err := r.Router.Choose(ctx, r.Limits.withDefaults().needOf(job))
 	if err != nil {
 		if r.Tracer != nil {
 			r.Tracer.Span(ctx, Span{Kind: SpanQueue, Job: job.ID, Model: job.Model, Began: asked, Ended: time.Now(), Err: err})
@@ -81,14 +82,11 @@ func (r *Runner) Start(ctx context.Context, job Job) (*Answer, error) {
 	return a, nil
 }
 
-func needOf(j Job) Need {
-	return Need{Job: j.ID, Model: j.Model, Layers: j.Layers, PromptTokens: len(j.Prompt), OutputTokens: j.MaxTokens, StandIn: j.StandIn, Caller: j.Caller}
-}
-
 // answer makes an answer that follows a grant; its stages are not open yet.
 func (r *Runner) answer(ctx context.Context, job Job, grant Grant) *Answer {
-	a := &Answer{run: r, job: job, need: needOf(job), parent: ctx, grant: grant, logs: map[int]*boundary{}, deaths: map[int]*death{}, sessions: map[swarm.Stage]string{}}
+	a := &Answer{run: r, job: job, parent: ctx, grant: grant, logs: map[int]*boundary{}, deaths: map[int]*death{}, sessions: map[swarm.Stage]string{}}
 	a.limits = r.Limits.withDefaults()
+	a.need = a.limits.needOf(job)
 	a.tokens = append(make([]int32, 0, len(job.Prompt)+job.MaxTokens), job.Prompt...)
 	a.purse = &purse{limit: a.limits.SessionBytes, all: r.Budget}
 	a.began = time.Now()
@@ -104,9 +102,10 @@ func (a *Answer) Next() (stage.Token, error) {
 	var token stage.Token
 	a.story.asked()
 	fed := a.shades.pace.feeding.Load() > 0
+	a.waitedAgain = false
 	a.makeWay()
 	err := a.insist(func() (err error) {
-		if err = a.connect(a.story.rescuing()); err != nil {
+		if err = a.ready(); err != nil {
 			return err
 		}
 		token, err = a.pass(a.ctx)
@@ -115,10 +114,10 @@ func (a *Answer) Next() (stage.Token, error) {
 	if err != nil {
 		return stage.Token{}, err
 	}
-	if a.Generated() == 0 || a.story.rescuing() {
+	if a.Generated() == 0 || a.story.rescuing() || a.waitedAgain {
 		a.accountAll(a.phase())
 	}
-	if a.Generated() > 0 && !a.story.rescuing() {
+	if a.Generated() > 0 && !a.story.rescuing() && !a.waitedAgain {
 		a.shades.pace.observe(time.Since(a.story.since), fed)
 	}
 	a.proven = len(a.tokens)

@@ -32,7 +32,7 @@ func job(prompt, tokens int) Job {
 }
 
 func (f *fakeSwarm) runner(l Limits) *Runner {
-	return &Runner{Router: f, Opener: f, Limits: l, Poison: &Poison{}, Events: func(e Event) { f.events = append(f.events, e) }}
+	return &Runner{Router: f, Queue: f, Opener: f, Limits: l, Poison: &Poison{}, Events: func(e Event) { f.events = append(f.events, e) }}
 }
 
 // generate runs a whole answer; between(i) is called before token i is asked for.

@@ -12,6 +12,13 @@ var ErrQueryOfDeath = errors.New("two nodes died at the same position of this an
 // ErrNoWayOn ends an answer that ran out of nodes, tries or time.
 var ErrNoWayOn = errors.New("no way to go on")
 
+// ErrFull is what a Router lacks room with that others have now.
+var ErrFull = errors.New("no copy has room now")
+
+// ErrNoRoom ends an answer that had to give way in the middle and waited for room
+// in vain.
+var ErrNoRoom = errors.New("no room to go on")
+
 // ErrRefused is what a Router may refuse an answer with of which nothing exists
 // yet: it was not lost, it never began.
 var ErrRefused = errors.New("not admitted")

@@ -37,6 +37,7 @@ type fakeSwarm struct {
 
 	grants   map[uint64]bool
 	next     uint64
+	room     fakeRoom
 	events   []Event
 	onStep   func(node string, s stage.Step) // called before a step is computed
 	patience time.Duration
@@ -110,7 +111,7 @@ func (f *fakeSwarm) livesLocked(r swarm.Route) bool {
 func (f *fakeSwarm) grantLocked(r swarm.Route) Grant {
 	f.next++
 	f.grants[f.next] = true
-	return Grant{Route: r, Token: f.next}
+	return Grant{Route: r, Token: f.next, Wanted: f.room.wanted}
 }
 
 func (f *fakeSwarm) Rescue(ctx context.Context, n Need, g Grant, failed []Failure, p Progress) (Grant, RescueKind, error) {
@@ -159,6 +160,51 @@ func (f *fakeSwarm) Release(g Grant) {
 		panic("released twice")
 	}
 	delete(f.grants, g.Token)
+}
+
+// fakeRoom is who may grow.
+type fakeRoom struct {
+	full   int             // times that the books will refuse growth
+	stingy map[string]int  // times that a node will
+	old    map[string]bool // nodes that cannot grow
+	grown  []int           // rooms that were asked for
+	given  []Need          // by whoever gave way
+	lost   error           // what giving way ends with
+	wanted chan struct{}   // of grants that are made from now on
+}
+
+func (f *fakeSwarm) Grow(_ context.Context, n Need, g Grant) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.grants[g.Token] {
+		panic("grown, and not held")
+	}
+	f.room.grown = append(f.room.grown, n.Room())
+	if f.room.full > 0 {
+		f.room.full--
+		return ErrFull
+	}
+	return nil
+}
+
+func (f *fakeSwarm) GiveWay(ctx context.Context, n Need, g Grant, failed []Failure) (Grant, error) {
+	f.mu.Lock()
+	for name, node := range f.nodes {
+		if len(node.kept) > 0 {
+			panic("an answer gave way that still holds something at " + name)
+		}
+	}
+	f.room.given = append(f.room.given, n)
+	lost := f.room.lost
+	f.mu.Unlock()
+	if lost != nil {
+		return Grant{}, lost
+	}
+	next, err := f.Choose(ctx, n)
+	if err == nil {
+		f.Release(g)
+	}
+	return next, err
 }
 
 func (f *fakeSwarm) Observe(string, Sample)                  {}
@@ -213,7 +259,11 @@ func (f *fakeSwarm) Open(ctx context.Context, node string, opening []byte, rescu
 		n.kept[s.key] = s.state
 	}
 	s.state.open = o
-	b, err := stage.Opened{Held: s.state.held, Width: 1, MaxRows: 64, Exactness: "fake"}.Encode()
+	opened := stage.Opened{Held: s.state.held, Cells: o.Cells, Width: 1, MaxRows: 64, Exactness: "fake"}
+	if f.room.old[node] {
+		opened.Cells = 0
+	}
+	b, err := opened.Encode()
 	s.queue = append(s.queue, b)
 	return s, err
 }
@@ -241,10 +291,30 @@ func (s *fakeSession) Recv(ctx context.Context) ([]byte, error) {
 		t, _ := stage.DecodeTruncate(b)
 		s.state.truncate(t.Position)
 		return stage.Result{Kind: stage.KindDone, Position: t.Position}.Append(nil), s.gone()
+	case stage.KindGrow:
+		return s.grow(b)
 	case stage.KindStep:
 		return s.compute(ctx, b)
 	}
 	return b, s.gone()
+}
+
+func (s *fakeSession) grow(b []byte) ([]byte, error) {
+	g, err := stage.DecodeGrow(b)
+	if err != nil {
+		return nil, err
+	}
+	s.swarm.mu.Lock()
+	defer s.swarm.mu.Unlock()
+	if s.swarm.room.old[s.node.name] {
+		panic("a node that cannot grow was asked to")
+	}
+	if s.swarm.room.stingy[s.node.name] > 0 {
+		s.swarm.room.stingy[s.node.name]--
+	} else {
+		s.state.open.Cells = g.Cells
+	}
+	return stage.Grown{Cells: s.state.open.Cells}.Append(nil), s.gone()
 }
 
 func (s *fakeSession) gone() error { return context.Cause(s.ctx) }
@@ -288,6 +358,9 @@ func (s *fakeState) truncate(position int) {
 }
 
 func (s *fakeState) step(st stage.Step) (stage.Result, error) {
+	if st.Position+st.Rows() > s.open.Cells {
+		return stage.Result{}, fmt.Errorf("%d positions, but %d cells", st.Position+st.Rows(), s.open.Cells)
+	}
 	if st.Position != s.held {
 		return stage.Result{}, fmt.Errorf("step at %d, but %d are held", st.Position, s.held)
 	}

@@ -17,7 +17,7 @@ type Job struct {
 	Model     string
 	Layers    int     // layers of the model; the route covers 0..Layers-1
 	Prompt    []int32 // at least one token
-	MaxTokens int     // generated tokens to reserve room for, at least 1
+	MaxTokens int     // generated tokens at most, at least 1
 	Params    sampling.Params
 	Chaos     []Chaos   // failures to inject, none in normal life
 	States    Collector // of a job for States, which draws no tokens; nil: Next is what is asked
@@ -50,10 +50,23 @@ type Need struct {
 	Model        string
 	Layers       int
 	PromptTokens int
-	OutputTokens int
+	OutputTokens int  // at most
 	StandIn      bool // another model answers if this one cannot be served
 
+	Cells  int  // KV cells to reserve on each stage for now; 0: for prompt and output
+	Next   int  // how many more it will ask for when those are used up; 0: it has all
+	Begun  bool // it has run already: room that is kept for such answers is its own
+	Rescue bool // it was interrupted by a failure: cells that are kept for rescues are its own
+
 	Caller
+}
+
+// Room is how many KV cells a need reserves on each stage.
+func (n Need) Room() int {
+	if n.Cells > 0 {
+		return n.Cells
+	}
+	return n.PromptTokens + n.OutputTokens
 }
 
 // A Grant is a route whose nodes have been reserved for one answer. Its holder
@@ -61,6 +74,10 @@ type Need struct {
 type Grant struct {
 	Route swarm.Route
 	Token uint64 // the router's own name for the reservation
+
+	// Wanted closes when an answer that began before finds no room to grow: this one
+	// is to give way between two tokens. nil: never.
+	Wanted <-chan struct{}
 }
 
 // Failure says what went wrong at which node, so that the router can price it.
@@ -101,6 +118,9 @@ type Router interface {
 	// spent and the new one stands; on error the old one still stands.
 	Rescue(ctx context.Context, n Need, g Grant, failed []Failure, p Progress) (Grant, RescueKind, error)
 	Release(g Grant)
+	// Grow makes a grant reserve the need's room, on all its nodes or on none. After
+	// an error, which wraps ErrFull if others have that room, it stands as it was.
+	Grow(ctx context.Context, n Need, g Grant) error
 	// Observe takes one finished step into the telemetry.
 	Observe(node string, s Sample)
 	// Around reserves another route, without a node that is alive but slow. The
@@ -112,6 +132,15 @@ type Router interface {
 	Usual(node string, rows, layers int) (time.Duration, bool)
 	// Alive gives a context that ends when the node is declared dead.
 	Alive(node string) context.Context
+}
+
+// A Queue is where an answer waits that found no room to grow.
+type Queue interface {
+	// GiveWay gives back what a grant reserved and waits for the need's room, before
+	// all answers that have not begun. The new grant may have another route.
+	// failed are nodes that had no room although the router believed so. On
+	// error the grant stands for nothing, and is still to be released.
+	GiveWay(ctx context.Context, n Need, g Grant, failed []Failure) (Grant, error)
 }
 
 // A RescueKind is how an answer went on.
@@ -166,10 +195,11 @@ type Limits struct {
 	SessionBytes int64         // boundary states kept per answer; default 64 MiB
 	OpenTime     time.Duration // for a node to accept a stage; default 2 s
 	ShadeFrom    int           // tokens of context from which shadows are kept; default 256, below 0: never
+	Portion      int           // generated tokens that room is reserved for at first; default 256
 }
 
 func (l Limits) withDefaults() Limits {
-	def := Limits{Chunk: 128, Tries: 16, RescueTime: 20 * time.Second, SessionBytes: 64 << 20, OpenTime: 2 * time.Second, ShadeFrom: 256}
+	def := Limits{Chunk: 128, Tries: 16, RescueTime: 20 * time.Second, SessionBytes: 64 << 20, OpenTime: 2 * time.Second, ShadeFrom: 256, Portion: 256}
 	if l.Chunk <= 0 {
 		l.Chunk = def.Chunk
 	}
@@ -188,12 +218,16 @@ func (l Limits) withDefaults() Limits {
 	if l.ShadeFrom == 0 {
 		l.ShadeFrom = def.ShadeFrom
 	}
+	if l.Portion <= 0 {
+		l.Portion = def.Portion
+	}
 	return l
 }
 
-// Runner starts answers. All fields but Limits, Budget, Events and Log are required.
+// Runner starts answers. Router and Opener are required.
 type Runner struct {
 	Router Router
+	Queue  Queue // nil: an answer that finds no room to grow ends
 	Opener Opener
 	Limits Limits
 	Budget *Budget // for boundary states over all answers; nil: unbounded
@@ -215,7 +249,7 @@ type Runner struct {
 // An Event is one step in the story of an answer.
 type Event struct {
 	Job      string
-	Kind     string // "rescued", "lost"
+	Kind     string // "rescued", "lost", "gave way"
 	Rescue   RescueKind
 	Node     string // that failed
 	Position int

@@ -25,6 +25,8 @@ type link struct {
 	order    int // one more than the place in Job.Chaos of the failure that the node is to suffer; 0: none
 	effort   effort
 	held     int
+	room     int  // cells that the node reserved
+	grows    bool // it can be asked for more
 	maxRows  int
 	sent     int // position behind the last row sent; -1 when nothing is under way
 	sentFrom int
@@ -47,9 +49,17 @@ func (a *Answer) begin(ctx context.Context, l *link, rescue bool) (*link, error)
 		l.drop()
 		return nil, l.fail(err)
 	}
-	l.held, l.maxRows = opened.Held, opened.MaxRows
+	l.welcomed(opened, a.need.Room())
 	a.exactness.note(opened.Exactness)
 	return l, nil
+}
+
+// welcomed notes what the node said; asked is the room that it was asked for.
+func (l *link) welcomed(o stage.Opened, asked int) {
+	l.held, l.maxRows = o.Held, o.MaxRows
+	if l.room, l.grows = o.Cells, o.Cells > 0; !l.grows {
+		l.room = asked // a node that cannot grow gives all or refuses
+	}
 }
 
 // shake sends the opening and has its answer.
@@ -76,7 +86,7 @@ func (a *Answer) opening(l *link, rescue, resume bool) stage.Open {
 	o := stage.Open{
 		Session: a.sessionOf(l.stage), Model: a.job.Model,
 		First: l.stage.Layers.First, Last: l.stage.Layers.Last,
-		Cells: len(a.job.Prompt) + a.job.MaxTokens, Rescue: rescue, Resume: resume,
+		Cells: a.need.Room(), Rescue: rescue, Resume: resume,
 	}
 	if o.States = l.last && a.job.States != nil; l.last && !o.States {
 		o.Sampler = &stage.Sampler{Params: a.job.Params, Prompt: len(a.job.Prompt), Tokens: a.tokens}
@@ -143,6 +153,27 @@ func (l *link) truncate(ctx context.Context, position int, patience time.Duratio
 		return l.fail(fmt.Errorf("answered a truncate to %d with %s at %d", position, r.Kind, r.Position))
 	}
 	l.held = position
+	return nil
+}
+
+// grow asks the node for so many cells in all. It may have none; then the room
+// stays as it is.
+func (l *link) grow(ctx context.Context, cells int, patience time.Duration) error {
+	if err := l.session.Send(ctx, stage.Grow{Cells: cells}.Append(nil)); err != nil {
+		return l.fail(because(ctx, err))
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, errPatience)
+	defer cancel()
+	b, err := l.session.Recv(ctx)
+	if err != nil {
+		return l.fail(because(ctx, err))
+	}
+	g, err := stage.DecodeGrown(b)
+	l.session.Recycle(b)
+	if err != nil {
+		return l.fail(err)
+	}
+	l.room = g.Cells
 	return nil
 }
 

@@ -24,6 +24,9 @@ func (a *Answer) rescue(err error) error {
 	if !errors.As(err, &failed) {
 		return err
 	}
+	if a.turnedAway(failed) {
+		return a.giveWay([]Failure{failed.failure()}, failed)
+	}
 	if fatal := a.condemn(failed); fatal != nil {
 		return fatal
 	}
@@ -179,6 +182,9 @@ func (a *Answer) reroute(stage int, f Failure) error {
 		}
 		if errors.Is(err, ErrRefused) {
 			return err
+		}
+		if errors.Is(err, ErrFull) && again && a.run.Queue != nil {
+			return a.giveWay(nil, err) // it may be in the way of those whom it waits for
 		}
 		if !errors.Is(err, swarm.ErrUnrecoverable) && !errors.Is(err, swarm.ErrNoRoute) || time.Now().After(deadline) {
 			return fmt.Errorf("answer %s: %w: %w", a.job.ID, ErrNoWayOn, err)

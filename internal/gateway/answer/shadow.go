@@ -2,6 +2,7 @@ package answer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -66,13 +67,23 @@ type shadow struct {
 	inputs  []*boundary // before each link; nil: the tokens
 	fresh   []*boundary // those of inputs that the answer does not have
 	chunk   int
+	room    int // cells reserved on each of its nodes
 
-	proven  chan []int32   // capacity 1: the newest tokens that all stages have computed
+	leads   chan lead      // capacity 1: the newest that is known of the answer
 	reached []atomic.Int64 // by link: positions that its node holds
 	stop    context.CancelFunc
 	claimed atomic.Bool // somebody cleans up: the goroutine, or the answer that takes over
 	done    chan struct{}
 }
+
+// lead is what a shadow follows.
+type lead struct {
+	tokens []int32 // that all stages have computed
+	need   Need    // whose room the answer has
+}
+
+// errNarrow is why a shadow ends whose answer outgrew it.
+var errNarrow = errors.New("there is no more room to spare for it")
 
 // shade is called with every token: it starts the shadows that are missing and
 // tells the others how far they may go.
@@ -100,7 +111,7 @@ func (a *Answer) shade() {
 		a.shades.again = now.Add(shadowRetry)
 	}
 	for _, sh := range a.shades.all {
-		sh.advance(a.tokens[:a.proven:a.proven])
+		sh.advance(lead{a.tokens[:a.proven:a.proven], a.need})
 	}
 }
 
@@ -121,8 +132,8 @@ func (a *Answer) cast(index int) {
 	}
 	a.shades.cast++
 	sh := &shadow{
-		of: []string{node}, name: fmt.Sprintf("%s+%d", a.job.ID, a.shades.cast), standby: standby, chunk: min(shadowChunk, a.limits.Chunk),
-		proven: make(chan []int32, 1), done: make(chan struct{}),
+		of: []string{node}, name: fmt.Sprintf("%s+%d", a.job.ID, a.shades.cast), standby: standby, chunk: min(shadowChunk, a.limits.Chunk), room: a.need.Room(),
+		leads: make(chan lead, 1), done: make(chan struct{}),
 	}
 	if !a.lay(sh) {
 		a.run.Standbys.Dismiss(standby.Token)
@@ -201,12 +212,12 @@ func (sh *shadow) over() bool {
 }
 
 // advance tells how far a shadow may go. It never waits.
-func (sh *shadow) advance(proven []int32) {
+func (sh *shadow) advance(l lead) {
 	select {
-	case <-sh.proven:
+	case <-sh.leads:
 	default:
 	}
-	sh.proven <- proven
+	sh.leads <- l
 }
 
 // keep is a shadow's life.
@@ -228,21 +239,44 @@ func (a *Answer) follows(ctx context.Context, sh *shadow) error {
 		if err != nil {
 			return err
 		}
-		l.held, l.maxRows = opened.Held, opened.MaxRows
+		l.welcomed(opened, sh.room)
 	}
 	sh.opens = nil
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case tokens := <-sh.proven:
-			for sh.lag(len(tokens)) >= sh.chunk {
-				if err := a.feed(ctx, sh, tokens); err != nil {
+		case lead := <-sh.leads:
+			if err := a.widen(ctx, sh, lead.need); err != nil {
+				return err
+			}
+			for sh.lag(len(lead.tokens)) >= sh.chunk {
+				if err := a.feed(ctx, sh, lead.tokens); err != nil {
 					return err
 				}
 			}
 		}
 	}
+}
+
+// widen gives a shadow the room that its answer has by now.
+func (a *Answer) widen(ctx context.Context, sh *shadow, n Need) error {
+	if n.Room() <= sh.room {
+		return nil
+	}
+	if !a.run.Standbys.Widen(sh.standby.Token, n) {
+		return errNarrow
+	}
+	sh.room = n.Room()
+	for _, l := range sh.links {
+		if !l.grows {
+			return errNarrow
+		}
+		if err := a.growLink(ctx, l, sh.room); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // lag is how many positions a rescue would have to replay.

@@ -20,6 +20,9 @@ type places struct {
 	taken map[uint64]context.CancelFunc
 	next  uint64
 	asked int
+
+	wide   []int // rooms that shadows grew to
+	narrow bool  // none may
 }
 
 func newPlaces(of map[string][]swarm.Stage) *places {
@@ -38,6 +41,13 @@ func (p *places) Standby(_ Need, route swarm.Route, stage int) (Standby, error) 
 	ctx, revoke := context.WithCancel(context.Background())
 	p.taken[p.next] = revoke
 	return Standby{Stages: stages, Token: p.next, Revoked: ctx}, nil
+}
+
+func (p *places) Widen(_ uint64, n Need) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.wide = append(p.wide, n.Room())
+	return !p.narrow
 }
 
 func (p *places) Dismiss(token uint64) {

@@ -12,6 +12,9 @@ type Standbys interface {
 	// node if it failed now. It fails where that is no splice that boundary
 	// states can feed, where there is no room to spare, and under load.
 	Standby(n Need, route swarm.Route, stage int) (Standby, error)
+	// Widen makes it as large as the need's room, and says whether there was so much
+	// to spare.
+	Widen(token uint64, n Need) bool
 	// Dismiss gives that room back. What was given back already, or spent on a
 	// rescue, is left alone.
 	Dismiss(token uint64)

@@ -15,7 +15,7 @@ type Collector interface {
 func (a *Answer) States() error {
 	a.story.asked()
 	err := a.insist(func() error {
-		if err := a.connect(a.story.rescuing()); err != nil {
+		if err := a.ready(); err != nil {
 			return err
 		}
 		if err := a.level(a.ctx); err != nil {

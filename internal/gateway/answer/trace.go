@@ -32,7 +32,7 @@ type Phase string
 const (
 	Prefill Phase = "prefill" // up to the first token
 	Decode  Phase = "decode"  // one row per step
-	Replay  Phase = "replay"  // what a rescue computed again
+	Replay  Phase = "replay"  // what was computed again, after a rescue or a wait for room
 )
 
 // A Span is a part of an answer's life that is over. Fields beyond the first
@@ -129,7 +129,7 @@ func (a *Answer) phase() Phase {
 	switch {
 	case a.Generated() == 0:
 		return Prefill
-	case a.story.rescuing():
+	case a.story.rescuing(), a.waitedAgain:
 		return Replay
 	}
 	return Decode

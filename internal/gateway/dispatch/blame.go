@@ -91,7 +91,7 @@ func (d *Dispatcher) shunLocked(node string, b *book, now time.Time) {
 // pauseLocked asks a full node for less for a while. What a rescue was refused
 // is not even among the cells that are kept for rescues.
 func (d *Dispatcher) pauseLocked(node string, b *book, n answer.Need, rescue bool, now time.Time) {
-	cells, r := cellsOf(n), b.room(n.Model)
+	cells, r := n.Room(), b.room(n.Model)
 	if !rescue {
 		cells += int(math.Ceil(d.cfg.Policy.KVReserve * float64(r.cells)))
 	}

@@ -61,7 +61,7 @@ func (d *Dispatcher) ChooseAll(_ context.Context, n answer.Need) ([]answer.Grant
 // Both are swarm.ErrNoRoute too.
 var (
 	// ErrFull: copies live, but none has room for the request now.
-	ErrFull = errors.New("no copy has room now")
+	ErrFull = answer.ErrFull
 	// ErrNotTogether: there is room for some answers of the request, not for
 	// all at once. It is ErrFull too.
 	ErrNotTogether = errors.New("not all answers find room at once")
@@ -86,14 +86,15 @@ func lacking(err error) error {
 
 // requestLocked words a need for the router.
 func (d *Dispatcher) requestLocked(n answer.Need, rescue bool) swarm.AdaptiveRequest {
-	d.focusLocked(n.Model)
+	rescue = rescue || n.Rescue
+	d.focusLocked(focus{n.Model, askerOf(n, rescue)})
 	window := swarm.Layers(0, n.Layers-1)
 	d.mu.next++
 	return swarm.AdaptiveRequest{
 		Window:       &window,
 		PromptTokens: n.PromptTokens,
 		OutputTokens: swarm.ExpectedTokens(n.OutputTokens, swarm.Reading{}),
-		KVTokens:     cellsOf(n),
+		KVTokens:     n.Room(),
 		Rescue:       rescue,
 		Now:          time.Now(),
 		Draw:         d.mu.next * 0x9E3779B97F4A7C15,
@@ -103,22 +104,20 @@ func (d *Dispatcher) requestLocked(n answer.Need, rescue bool) swarm.AdaptiveReq
 func (d *Dispatcher) grantLocked(route swarm.Route, n answer.Need) answer.Grant {
 	d.mu.next++
 	// Cells are kept account of by model, in rooms; the fleet counts sessions.
-	l := lease{held: d.mu.fleet.Reserve(route, 0), model: n.Model, cells: cellsOf(n)}
+	l := lease{held: d.mu.fleet.Reserve(route, 0), model: n.Model, cells: n.Room()}
 	now := time.Now()
 	for _, s := range route.Stages {
 		l.nodes = append(l.nodes, s.Node)
 		b := d.bookLocked(s.Node)
 		b.circuit.Allow(now)
 		b.room(l.model).take(l.cells)
+		b.room(l.model).expect(d.mu.next, n.Next)
 		d.signalLocked(s.Node, b, now)
 	}
 	d.mu.leases[d.mu.next] = l
 	d.crowdLocked(route)
 	return answer.Grant{Route: route, Token: d.mu.next}
 }
-
-// cellsOf is how many KV cells a need takes on each stage.
-func cellsOf(n answer.Need) int { return n.PromptTokens + n.OutputTokens }
 
 // Release gives back what a grant reserved, once.
 func (d *Dispatcher) Release(g answer.Grant) {
@@ -150,6 +149,7 @@ func (d *Dispatcher) endLocked(g answer.Grant, give func(*room, int, time.Time))
 		b := d.bookLocked(node)
 		b.circuit.Abandon()
 		give(b.room(l.model), l.cells, now)
+		b.room(l.model).expect(g.Token, 0)
 		d.signalLocked(node, b, now)
 	}
 }

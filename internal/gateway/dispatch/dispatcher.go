@@ -45,7 +45,7 @@ type Dispatcher struct {
 		leases   map[uint64]lease
 		standbys map[uint64]*standby
 		next     uint64
-		focus    string        // the model whose cells the fleet was told of
+		focus    focus         // the cells that the fleet was told of
 		freed    chan struct{} // closed whenever something may have become possible
 	}
 }
@@ -70,7 +70,7 @@ type lease struct {
 	held  *swarm.Lease
 	nodes []string // one per stage
 	model string
-	cells int // on each
+	cells int // on each, by now
 }
 
 // New makes a dispatcher without plan and nodes.
@@ -169,8 +169,9 @@ func (d *Dispatcher) signalLocked(id string, b *book, now time.Time) {
 	s := b.measures.signals()
 	s.Circuit = b.circuit.State(now)
 	s.Errors = b.circuit.ErrorRate(now)
-	if r := b.rooms[d.mu.focus]; r != nil && r.cells > 0 {
-		s.KVTotal, s.KVFree = swarm.Measured(float64(r.cells)), swarm.Measured(float64(r.free(now)))
+	if r := b.rooms[d.mu.focus.model]; r != nil && r.cells > 0 {
+		free := max(0, r.free(now)-r.kept(d.mu.focus.who))
+		s.KVTotal, s.KVFree = swarm.Measured(float64(r.cells)), swarm.Measured(float64(free))
 	}
 	if err := d.mu.fleet.Signal(id, s); err != nil {
 		panic("BUG: a measured signal that is refused: " + err.Error())

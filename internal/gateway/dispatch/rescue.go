@@ -22,6 +22,7 @@ func (d *Dispatcher) Rescue(_ context.Context, n answer.Need, g answer.Grant, fa
 	route, kind, err := d.wayOnLocked(n, g, failed, p)
 	settle(route, err)
 	if err != nil {
+		err = d.crowdedLocked(n, err)
 		d.revokeLocked() // it may have been for want of room
 		d.mu.Unlock()
 		d.tell(gone)
@@ -33,6 +34,18 @@ func (d *Dispatcher) Rescue(_ context.Context, n answer.Need, g answer.Grant, fa
 	d.mu.Unlock()
 	d.tell(gone)
 	return next, kind, nil
+}
+
+// crowdedLocked says so if the way on fails only because others have the room.
+func (d *Dispatcher) crowdedLocked(n answer.Need, err error) error {
+	if d.mu.router == nil {
+		return err
+	}
+	var no *swarm.NoRouteError
+	if _, why := d.mu.router.Choose(n.Model, d.requestLocked(n, true), d.cfg.Policy); errors.As(why, &no) && no.Lack == swarm.LackRoom {
+		return fmt.Errorf("%w: %w", ErrFull, err)
+	}
+	return err
 }
 
 // wayOnLocked is the old route, when its nodes are all back, or another.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"hecate/internal/control"
+	"hecate/internal/gateway/answer"
 )
 
 const (
@@ -31,6 +32,10 @@ type room struct {
 	foreign int // taken by others at the last report; 0 <= foreign <= cells
 	own     int // reserved by leases of this gateway; >= 0
 	ended   []ended
+
+	next map[uint64]int // by lease: how much more it will ask for; all > 0
+	soon int            // the largest of next
+	all  int            // their sum
 
 	refused int       // cells that the node had no room for, until then
 	until   time.Time // when that is forgotten
@@ -60,6 +65,27 @@ func (r *room) give(cells int, now time.Time) {
 	r.forget(now)
 	r.own -= cells
 	r.ended = append(r.ended, ended{now, cells})
+}
+
+// expect notes how many more cells a lease will ask for; 0: none, or it has ended.
+//
+// What the one that asks for most will ask for is kept from newcomers. Portions are
+// asked for one at a time and between two of them some answer ends, so that is
+// enough for most. From an answer that gave way it is kept what all of them will
+// ask for: it computes everything again, which should be worth it.
+func (r *room) expect(lease uint64, cells int) {
+	if cells == 0 {
+		delete(r.next, lease)
+	} else {
+		if r.next == nil {
+			r.next = map[uint64]int{}
+		}
+		r.next[lease] = cells
+	}
+	r.soon, r.all = 0, 0
+	for _, n := range r.next {
+		r.soon, r.all = max(r.soon, n), r.all+n
+	}
 }
 
 // forget drops leases that no report counts any more.
@@ -127,13 +153,42 @@ func (b *book) reportRooms(h *control.Health, now time.Time) {
 	}
 }
 
-// focusLocked tells the fleet of the cells of one model: a node's signals have
-// room for one.
-func (d *Dispatcher) focusLocked(model string) {
-	if d.mu.focus == model {
+// focus is which cells the fleet knows: those that a model has free on each node,
+// without what is kept from such a request.
+type focus struct {
+	model string
+	who   asker
+}
+
+// asker is who asks for room.
+type asker int
+
+const (
+	newcomer asker = iota
+	returner       // gave way and comes back
+	patient        // is being rescued: nothing is kept from it
+)
+
+func askerOf(n answer.Need, rescue bool) asker {
+	switch {
+	case rescue:
+		return patient
+	case n.Begun:
+		return returner
+	}
+	return newcomer
+}
+
+// kept is what is kept from an asker for answers that run.
+func (r *room) kept(from asker) int { return [...]int{r.soon, r.all, 0}[from] }
+
+// focusLocked tells the fleet of the cells for one kind of request: a node's
+// signals have room for one.
+func (d *Dispatcher) focusLocked(f focus) {
+	if d.mu.focus == f {
 		return
 	}
-	d.mu.focus = model
+	d.mu.focus = f
 	now := time.Now()
 	for id, b := range d.mu.nodes {
 		d.signalLocked(id, b, now)

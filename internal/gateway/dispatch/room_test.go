@@ -103,13 +103,13 @@ func TestModelsHaveRoomOfTheirOwn(t *testing.T) {
 	for _, n := range []answer.Need{need(400), small, need(400)} {
 		g, err := choose(n)
 		if err != nil {
-			t.Fatalf("%d cells of %s: %v", cellsOf(n), n.Model, err)
+			t.Fatalf("%d cells of %s: %v", n.Room(), n.Model, err)
 		}
 		grants = append(grants, g)
 	}
 	for _, n := range []answer.Need{need(400), small} {
 		if _, err := choose(n); !errors.Is(err, ErrFull) {
-			t.Errorf("%d cells of %s more: %v, want ErrFull", cellsOf(n), n.Model, err)
+			t.Errorf("%d cells of %s more: %v, want ErrFull", n.Room(), n.Model, err)
 		}
 	}
 	w.d.Release(grants[1])

@@ -48,13 +48,13 @@ func (d *Dispatcher) Standby(n answer.Need, route swarm.Route, stage int) (answe
 	if err != nil {
 		return answer.Standby{}, fmt.Errorf("%w: %w", ErrNoStandby, err)
 	}
-	s := &standby{model: n.Model, cells: cellsOf(n)}
+	s := &standby{model: n.Model, cells: n.Room()}
 	for _, st := range r.Route.Stages {
 		if !slices.Contains(route.Stages, st) {
 			s.stages = append(s.stages, st)
 		}
 	}
-	if err := d.spareLocked(s); err != nil {
+	if err := d.spareLocked(s, s.cells); err != nil {
 		return answer.Standby{}, err
 	}
 	ctx, revoke := context.WithCancelCause(context.Background())
@@ -65,14 +65,35 @@ func (d *Dispatcher) Standby(n answer.Need, route swarm.Route, stage int) (answe
 	return answer.Standby{Stages: s.stages, Token: d.mu.next, Revoked: ctx}, nil
 }
 
-// spareLocked says whether the nodes have that much to spare.
-func (d *Dispatcher) spareLocked(s *standby) error {
+// Widen makes a shadow's room as large as the need's, if its nodes have that to
+// spare.
+func (d *Dispatcher) Widen(token uint64, n answer.Need) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.mu.standbys[token]
+	if s == nil {
+		return false
+	}
+	more := n.Room() - s.cells
+	if more <= 0 {
+		return true
+	}
+	if d.spareLocked(s, more) != nil {
+		return false
+	}
+	d.shiftLocked(s, more)
+	s.cells += more
+	return true
+}
+
+// spareLocked says whether the nodes have so much to spare on each stage.
+func (d *Dispatcher) spareLocked(s *standby, cells int) error {
 	if len(s.stages) == 0 {
 		return ErrNoStandby
 	}
 	wanted := map[string]int{}
 	for _, st := range s.stages {
-		wanted[st.Node] += s.cells
+		wanted[st.Node] += cells
 	}
 	now := time.Now()
 	for node, cells := range wanted {
@@ -116,14 +137,17 @@ func (d *Dispatcher) Dismiss(token uint64) {
 	d.wakeLocked()
 }
 
-// revokeLocked asks for the room of shadows back: all, or those on some nodes.
-// They give it back themselves, when their nodes have freed it.
-func (d *Dispatcher) revokeLocked(nodes ...string) {
+// revokeLocked asks for the room of shadows back: all, or those on some nodes, and
+// says how many there are. They give it back themselves, when their nodes have
+// freed it.
+func (d *Dispatcher) revokeLocked(nodes ...string) (asked int) {
 	for _, s := range d.mu.standbys {
 		if len(nodes) == 0 || slices.ContainsFunc(s.stages, func(st swarm.Stage) bool { return slices.Contains(nodes, st.Node) }) {
 			s.revoke(errRevoked)
+			asked++
 		}
 	}
+	return asked
 }
 
 // crowdLocked asks shadows off the nodes of a new route that are busy now.
@@ -158,7 +182,7 @@ func (d *Dispatcher) lendLocked(tokens []uint64) (settle func(route swarm.Route,
 	}
 }
 
-// shiftLocked moves a shadow's room without a trace: nobody else has seen it.
+// shiftLocked changes a shadow's room without a trace: nobody else has seen it.
 func (d *Dispatcher) shiftLocked(s *standby, cells int) {
 	now := time.Now()
 	for _, st := range s.stages {

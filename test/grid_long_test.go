@@ -25,5 +25,8 @@ var twoKills = [][3]int{{1, 2, 0}, {1, 63, 1}, {5, 6, 1}, {10, 40, 0}, {20, 21, 
 // replayKills are tokens of the first failure and of the substitute's.
 var replayKills = [][2]int{{1, 0}, {8, 0}, {8, 7}, {20, 3}, {40, 0}, {40, 39}, {63, 1}, {63, 62}}
 
+// shortDrills: none is.
+var shortDrills = map[string][][2]string{}
+
 // resetAt are pieces of text after which every connection of a node breaks.
 var resetAt = []int{1, 2, 3, 5, 8, 12, 16, 20, 25, 30, 35, 40}

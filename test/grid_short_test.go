@@ -25,5 +25,10 @@ var twoKills = [][3]int{{20, 40, 1}, {10, 11, 0}}
 // replayKills are tokens of the first failure and of the substitute's.
 var replayKills = [][2]int{{40, 0}, {40, 39}}
 
+// shortDrills is what becomes shorter of the scripts that take long.
+var shortDrills = map[string][][2]string{
+	"flap.drill": {{"every 6s for 30s", "every 6s for 12s"}},
+}
+
 // resetAt are pieces of text after which every connection of a node breaks.
 var resetAt = []int{3, 20}

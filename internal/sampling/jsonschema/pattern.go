@@ -21,16 +21,32 @@ func pattern(p string) (grammar.Expr, error) {
 		}
 		return grammar.Expr{}, err
 	}
-	var parts []*syntax.Regexp
-	if parts = []*syntax.Regexp{tree}; tree.Op == syntax.OpConcat {
+	return found(tree, false, false)
+}
+
+// found gives the texts in which an expression is found: with anything before it
+// and behind it, unless it is held to the beginning or the end.
+func found(tree *syntax.Regexp, begins, ends bool) (grammar.Expr, error) {
+	parts := []*syntax.Regexp{tree}
+	if tree.Op == syntax.OpConcat {
 		parts = tree.Sub
 	}
-	begins, ends := false, false
 	for len(parts) > 0 && isBegin(parts[0]) {
 		begins, parts = true, parts[1:]
 	}
 	for len(parts) > 0 && isEnd(parts[len(parts)-1]) {
 		ends, parts = true, parts[:len(parts)-1]
+	}
+	if len(parts) == 1 && (parts[0].Op == syntax.OpAlternate || parts[0].Op == syntax.OpCapture) {
+		var alt []grammar.Expr
+		for _, sub := range parts[0].Sub {
+			e, err := found(sub, begins, ends)
+			if err != nil {
+				return grammar.Expr{}, err
+			}
+			alt = append(alt, e)
+		}
+		return grammar.Alt(alt...), nil
 	}
 	var seq []grammar.Expr
 	anything := grammar.Any(class([]rune{0, unicode.MaxRune}))
@@ -76,7 +92,7 @@ func expression(r *syntax.Regexp) (grammar.Expr, error) {
 	case syntax.OpStar, syntax.OpPlus, syntax.OpQuest, syntax.OpRepeat:
 		return repeated(r)
 	case syntax.OpConcat, syntax.OpAlternate:
-		return several(r)
+		return combined(r)
 	}
 	return grammar.Expr{}, fmt.Errorf("the pattern cannot be used: `%s` within it is not supported", r)
 }
@@ -114,7 +130,7 @@ func repeated(r *syntax.Regexp) (grammar.Expr, error) {
 	return grammar.Times(e, r.Min, r.Max), nil
 }
 
-func several(r *syntax.Regexp) (grammar.Expr, error) {
+func combined(r *syntax.Regexp) (grammar.Expr, error) {
 	var list []grammar.Expr
 	for _, sub := range r.Sub {
 		e, err := expression(sub)

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/big"
+	"net/mail"
 	"reflect"
 	"regexp"
+	"time"
 	"unicode/utf8"
 )
 
@@ -58,6 +60,25 @@ func check(root, schema, v any) error {
 			return err
 		}
 		return check(root, t, v)
+	}
+	if all, ok := s["allOf"].([]any); ok {
+		for _, one := range all {
+			if err := check(root, one, v); err != nil {
+				return err
+			}
+		}
+	}
+	if one, ok := s["oneOf"].([]any); ok {
+		n := 0
+		for _, x := range one {
+			if check(root, x, v) == nil {
+				n++
+			}
+		}
+		if n != 1 {
+			return fmt.Errorf("%v is %d of oneOf", v, n)
+		}
+		return nil
 	}
 	if any, ok := s["anyOf"].([]any); ok {
 		for _, one := range any {
@@ -140,10 +161,24 @@ func checkText(s map[string]any, v string) error {
 	if hi, ok := s["maxLength"].(json.Number); ok && cmpNumber(json.Number(fmt.Sprint(n)), hi) > 0 {
 		return fmt.Errorf("%q is longer than %s", v, hi)
 	}
+	if f, ok := s["format"].(string); ok && isFormat[f] != nil && !isFormat[f](v) {
+		return fmt.Errorf("%q is no %s", v, f)
+	}
 	if p, ok := s["pattern"].(string); ok && !regexp.MustCompile(p).MatchString(v) {
 		return fmt.Errorf("%q does not match %s", v, p)
 	}
 	return nil
+}
+
+// isFormat reads formats with the standard library.
+var isFormat = map[string]func(string) bool{
+	"date-time": func(s string) bool { _, err := time.Parse(time.RFC3339Nano, s); return err == nil },
+	"date":      func(s string) bool { _, err := time.Parse(time.DateOnly, s); return err == nil },
+	"time":      func(s string) bool { _, err := time.Parse("15:04:05.999999999Z07:00", s); return err == nil },
+	"email":     func(s string) bool { a, err := mail.ParseAddress(s); return err == nil && a.Address == s },
+	"uuid": func(s string) bool {
+		return regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`).MatchString(s)
+	},
 }
 
 func cmpNumber(a, b json.Number) int {
@@ -174,8 +209,21 @@ func checkArray(root any, s map[string]any, v []any) error {
 	if hi, ok := s["maxItems"].(json.Number); ok && cmpNumber(n, hi) > 0 {
 		return fmt.Errorf("%d items", len(v))
 	}
-	if item, ok := s["items"]; ok {
-		for _, x := range v {
+	item, ok := s["items"]
+	first, _ := s["prefixItems"].([]any)
+	if list, old := item.([]any); old {
+		first = list
+		item, ok = s["additionalItems"]
+	}
+	for i, x := range first {
+		if i < len(v) {
+			if err := check(root, x, v[i]); err != nil {
+				return err
+			}
+		}
+	}
+	if ok {
+		for _, x := range v[min(len(first), len(v)):] {
 			if err := check(root, item, x); err != nil {
 				return err
 			}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"hecate/internal/sampling/grammar"
 )
@@ -72,7 +73,7 @@ func (b *Builder) Schema(raw json.RawMessage) (grammar.Expr, error) {
 	if !json.Valid(raw) {
 		return grammar.Expr{}, fault("#", "is not valid JSON")
 	}
-	r := &reader{b: b, root: raw, known: map[string]string{}, seen: map[*byte]*object{}}
+	r := &reader{b: b, root: raw, known: map[string]string{}, seen: map[*byte]*object{}, looks: map[*byte][]shape{}}
 	e, err := r.schema("#", raw, 0)
 	if err != nil {
 		return grammar.Expr{}, err
@@ -86,6 +87,9 @@ type reader struct {
 	root  json.RawMessage
 	known map[string]string // reference -> rule
 	seen  map[*byte]*object // what references led through
+
+	looks    map[*byte][]shape // how values look, by where their schema begins
+	compared int               // shapes and properties so far
 }
 
 // rule adds a rule of a new name.
@@ -100,14 +104,23 @@ func (r *reader) name() string {
 	return fmt.Sprint("s", r.b.count)
 }
 
-// annotations describe and do not constrain.
-var annotations = []string{"title", "description", "default", "examples", "$schema", "$id", "$comment", "$defs", "definitions",
-	"deprecated", "readOnly", "writeOnly", "format", "contentEncoding", "contentMediaType", "strict"}
+// annotations describe and do not constrain, and so does what begins with x-.
+// (A discriminator only says which property tells branches apart; a format is
+// honoured where it is known, see formats.)
+var annotations = []string{"title", "description", "default", "example", "examples", "$schema", "$id", "id", "$comment", "$defs", "definitions",
+	"deprecated", "readOnly", "writeOnly", "format", "contentEncoding", "contentMediaType", "strict", "discriminator"}
+
+func annotation(name string) bool {
+	return slices.Contains(annotations, name) || strings.HasPrefix(name, "x-")
+}
+
+// wholes are the keywords that stand for a whole schema, alone.
+var wholes = []string{"$ref", "anyOf", "oneOf", "allOf"}
 
 // constraints are the keywords that are honoured, by the type that they are of.
 var constraints = map[string][]string{
 	"object":  {"properties", "required", "additionalProperties", "propertyNames"},
-	"array":   {"items", "minItems", "maxItems"},
+	"array":   {"items", "prefixItems", "additionalItems", "minItems", "maxItems"},
 	"string":  {"pattern", "minLength", "maxLength"},
 	"number":  {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"},
 	"integer": {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"},
@@ -117,9 +130,7 @@ var kinds = []string{"object", "array", "string", "number", "integer", "boolean"
 
 // hints say what to do instead of a keyword that is refused.
 var hints = map[string]string{
-	"oneOf": "; use anyOf",
-	"allOf": "; write its parts as one schema",
-	"not":   "; say what may come instead",
+	"not": "; say what may come instead",
 }
 
 func (r *reader) schema(path string, raw json.RawMessage, depth int) (grammar.Expr, error) {
@@ -145,6 +156,10 @@ func (r *reader) schema(path string, raw json.RawMessage, depth int) (grammar.Ex
 		return r.only(path, o, "$ref", depth, r.reference)
 	case o.has("anyOf"):
 		return r.only(path, o, "anyOf", depth, r.anyOf)
+	case o.has("oneOf"):
+		return r.only(path, o, "oneOf", depth, r.oneOf)
+	case o.has("allOf"):
+		return r.only(path, o, "allOf", depth, r.allOf)
 	case o.has("const"), o.has("enum"):
 		return r.literals(path, o)
 	}
@@ -154,7 +169,7 @@ func (r *reader) schema(path string, raw json.RawMessage, depth int) (grammar.Ex
 // known refuses the keywords that nothing here understands.
 func known(path string, o *object) *Error {
 	for _, name := range o.names {
-		ok := slices.Contains(annotations, name) || slices.Contains([]string{"$ref", "anyOf", "const", "enum", "type"}, name)
+		ok := annotation(name) || slices.Contains(wholes, name) || slices.Contains([]string{"const", "enum", "type"}, name)
 		for _, list := range constraints {
 			ok = ok || slices.Contains(list, name)
 		}
@@ -171,7 +186,7 @@ func known(path string, o *object) *Error {
 // only reads a keyword that stands for the whole schema.
 func (r *reader) only(path string, o *object, keyword string, depth int, read func(string, json.RawMessage, int) (grammar.Expr, error)) (grammar.Expr, error) {
 	for _, name := range o.names {
-		if name != keyword && !slices.Contains(annotations, name) {
+		if name != keyword && !annotation(name) {
 			return grammar.Expr{}, fault(step(path, name), "%q beside %q is not supported", name, keyword)
 		}
 	}
@@ -202,10 +217,31 @@ func (r *reader) reference(path string, raw json.RawMessage, _ int) (grammar.Exp
 	return grammar.Call(name), nil
 }
 
-func (r *reader) anyOf(path string, raw json.RawMessage, depth int) (grammar.Expr, error) {
+// several reads a list of schemas.
+func several(path string, raw json.RawMessage) ([]json.RawMessage, error) {
 	var list []json.RawMessage
 	if json.Unmarshal(raw, &list) != nil || len(list) == 0 {
-		return grammar.Expr{}, fault(path, "must be an array of at least one schema")
+		return nil, fault(path, "must be an array of at least one schema")
+	}
+	return list, nil
+}
+
+// allOf of one schema is that schema: some write references so.
+func (r *reader) allOf(path string, raw json.RawMessage, depth int) (grammar.Expr, error) {
+	list, err := several(path, raw)
+	switch {
+	case err != nil:
+		return grammar.Expr{}, err
+	case len(list) > 1:
+		return grammar.Expr{}, fault(path, `"allOf" of more than one schema is not supported; write its parts as one schema`)
+	}
+	return r.schema(step(path, "0"), list[0], depth+1)
+}
+
+func (r *reader) anyOf(path string, raw json.RawMessage, depth int) (grammar.Expr, error) {
+	list, err := several(path, raw)
+	if err != nil {
+		return grammar.Expr{}, err
 	}
 	var alt []grammar.Expr
 	for i, s := range list {
@@ -221,37 +257,45 @@ func (r *reader) anyOf(path string, raw json.RawMessage, depth int) (grammar.Exp
 // literals are the values of const and enum that the types admit.
 func (r *reader) literals(path string, o *object) (grammar.Expr, error) {
 	for _, name := range o.names {
-		if name != "const" && name != "enum" && name != "type" && !slices.Contains(annotations, name) {
+		if name != "const" && name != "enum" && name != "type" && !annotation(name) {
 			return grammar.Expr{}, fault(step(path, name), "%q beside fixed values is not supported", name)
 		}
 	}
-	values, at := []json.RawMessage{o.values["const"]}, step(path, "const")
-	if o.has("enum") {
-		at = step(path, "enum")
-		if o.has("const") {
-			return grammar.Expr{}, fault(at, `"enum" beside "const" is not supported`)
-		}
-		if json.Unmarshal(o.values["enum"], &values) != nil || len(values) == 0 {
-			return grammar.Expr{}, fault(at, "must be an array of at least one value")
-		}
-		if len(values) > maxChoice {
-			return grammar.Expr{}, fault(at, "has %d values, at most %d are taken", len(values), maxChoice)
-		}
-	}
-	types, err := typesOf(path, o)
+	values, err := fixed(path, o)
 	if err != nil {
 		return grammar.Expr{}, err
 	}
 	var alt []grammar.Expr
 	for _, v := range values {
-		if types == nil || slices.ContainsFunc(types, func(t string) bool { return isOf(t, v) }) {
-			alt = append(alt, grammar.Text(compact(v)))
-		}
-	}
-	if alt == nil {
-		return grammar.Expr{}, fault(at, "no value is of the type that the schema wants")
+		alt = append(alt, grammar.Text(compact(v)))
 	}
 	return grammar.Alt(alt...), nil
+}
+
+// fixed lists the values of const and enum that the types admit.
+func fixed(path string, o *object) ([]json.RawMessage, error) {
+	values, at := []json.RawMessage{o.values["const"]}, step(path, "const")
+	if o.has("enum") {
+		values, at = nil, step(path, "enum")
+		if json.Unmarshal(o.values["enum"], &values) != nil || len(values) == 0 {
+			return nil, fault(at, "must be an array of at least one value")
+		}
+		if len(values) > maxChoice {
+			return nil, fault(at, "has %d values, at most %d are taken", len(values), maxChoice)
+		}
+	}
+	types, err := typesOf(path, o)
+	if err != nil {
+		return nil, err
+	}
+	values = slices.DeleteFunc(values, func(v json.RawMessage) bool {
+		return o.has("const") && compact(v) != compact(o.values["const"]) ||
+			types != nil && !slices.ContainsFunc(types, func(t string) bool { return isOf(t, v) })
+	})
+	if len(values) == 0 {
+		return nil, fault(at, "no value is of the type, or is the constant, that the schema wants")
+	}
+	return values, nil
 }
 
 func typesOf(path string, o *object) ([]string, error) {
@@ -352,25 +396,6 @@ func (r *reader) kind(path, kind string, o *object, depth int) (grammar.Expr, er
 	return grammar.Text("null"), nil
 }
 
-func (r *reader) array(path string, o *object, depth int) (grammar.Expr, error) {
-	item := grammar.Call(ruleValue)
-	if raw, ok := o.values["items"]; ok {
-		e, err := r.schema(step(path, "items"), raw, depth+1)
-		if err != nil {
-			return grammar.Expr{}, err
-		}
-		item = r.rule(e)
-	}
-	least, most, err := bounds(path, o, "minItems", "maxItems")
-	switch {
-	case err != nil:
-		return grammar.Expr{}, err
-	case most == 0:
-		return r.rule(brackets(grammar.Expr{})), nil
-	}
-	return r.rule(brackets(list(item, least, max(most, 0)))), nil
-}
-
 // bounds reads how often something may come; most is -1 without a bound.
 func bounds(path string, o *object, from, to string) (least, most int, err error) {
 	read := func(name string, def int) (int, error) {
@@ -420,7 +445,13 @@ func (r *reader) text(path string, o *object) (grammar.Expr, error) {
 		}
 		return r.rule(grammar.Seq(quote, e, quote)), nil
 	}
-	switch {
+	switch format := formatOf(o); {
+	case !limited && format != "":
+		e, err := pattern(format)
+		if err != nil {
+			panic("BUG: the pattern of a format: " + err.Error())
+		}
+		return r.rule(grammar.Seq(quote, e, quote)), nil
 	case !limited:
 		return grammar.Call(ruleString), nil
 	case most == 0:

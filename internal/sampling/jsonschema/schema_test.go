@@ -153,6 +153,42 @@ var examples = []string{
 	`{"$defs":{"tree":{"type":"object","properties":{"value":{"type":"integer"},"kids":{"type":"array","items":{"$ref":"#/$defs/tree"}}},"required":["value","kids"],"additionalProperties":false}},"$ref":"#/$defs/tree"}`,
 	`{"type":"object","properties":{"next":{"anyOf":[{"$ref":"#"},{"type":"null"}]}},"required":["next"],"additionalProperties":false}`,
 	`{"type":"object","properties":{"item":{"anyOf":[{"type":"object","properties":{"kind":{"const":"user"},"name":{"type":"string"}},"required":["kind","name"],"additionalProperties":false},{"type":"object","properties":{"kind":{"const":"place"},"at":{"type":"array","items":{"type":"number"},"minItems":2,"maxItems":2}},"required":["kind","at"],"additionalProperties":false}]}},"required":["item"],"additionalProperties":false}`,
+	`{"type":"array","prefixItems":[{"type":"integer"},{"type":"boolean"}]}`, `{"type":"array","prefixItems":[{"type":"integer"},{"type":"boolean"}],"minItems":1}`,
+	`{"type":"array","prefixItems":[{"type":"integer"},{"type":"boolean"}],"items":{"type":"null"}}`, `{"type":"array","prefixItems":[{"type":"integer"}],"items":{"type":"null"},"minItems":2,"maxItems":4}`,
+	`{"type":"array","prefixItems":[{"type":"integer"},{"type":"boolean"}],"items":false,"minItems":0}`, `{"type":"array","prefixItems":[{"type":"integer"},{"type":"boolean"},{}],"maxItems":2}`, `{"prefixItems":[{"type":"null"}],"minItems":3}`,
+	`{"type":"array","items":[{"type":"null"},{"enum":[1,2]}],"minItems":2,"maxItems":2}`, `{"type":"array","items":[{"type":"null"}],"additionalItems":{"enum":[1,2]}}`, `{"type":"array","items":false}`,
+	`{"oneOf":[{"type":"string"},{"type":["null","integer"]},{"enum":[true,1.5]}]}`,
+	`{"oneOf":[{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]},{"type":"object","properties":{"b":{"type":"integer"}},"required":["b"]}]}`,
+	`{"type":"string","format":"date-time"}`, `{"type":"string","format":"date"}`, `{"type":"string","format":"time"}`, `{"type":"string","format":"uuid"}`, `{"type":"string","format":"email"}`,
+	`{"type":"string","pattern":"^$|^(?:ab)*$"}`, `{"type":"string","pattern":"^b|b$"}`,
+}
+
+// Whatever the branches of oneOf are: they are refused, or no text fits two.
+func TestOneOfNeverFitsTwo(t *testing.T) {
+	v := words(t)
+	r := rand.New(rand.NewPCG(11, 11))
+	taken := 0
+	for range 150 {
+		b, err := json.Marshal(map[string]any{"oneOf": []any{someSchema(r, 2), someSchema(r, 2), someSchema(r, 1)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		schema := string(b)
+		if _, err := compiled(schema); err != nil {
+			continue
+		}
+		taken++
+		a := automaton(t, v, schema)
+		for range 10 {
+			text, _ := babble(t, v, a, v.Bytes, r, r.IntN(40))
+			if err := satisfies(schema, text); err != nil {
+				t.Fatalf("%s\nallows %s\n%v", schema, text, err)
+			}
+		}
+	}
+	if taken < 20 {
+		t.Errorf("only %d of 150 were taken", taken)
+	}
 }
 
 // manySchemas draws schemas.
@@ -169,7 +205,7 @@ func manySchemas(n int) (out []string) {
 }
 
 func someSchema(r *rand.Rand, depth int) map[string]any {
-	k := r.IntN(10)
+	k := r.IntN(12)
 	if depth == 0 {
 		k = r.IntN(6)
 	}
@@ -193,6 +229,23 @@ func someSchema(r *rand.Rand, depth int) map[string]any {
 	case 7:
 		lo := r.IntN(3)
 		return map[string]any{"type": "array", "items": someSchema(r, depth-1), "minItems": lo, "maxItems": lo + r.IntN(3)}
+	case 8:
+		s := map[string]any{"type": "array", "prefixItems": []any{someSchema(r, depth-1), someSchema(r, depth-1)}}
+		if lo := r.IntN(4); lo < 3 {
+			s["minItems"] = lo
+			s["maxItems"] = lo + r.IntN(3)
+		}
+		if r.IntN(2) == 0 {
+			s["items"] = someSchema(r, depth-1)
+		}
+		return s
+	case 9:
+		var branches []any
+		for i := range 3 {
+			branches = append(branches, map[string]any{"type": "object", "required": []string{"kind"}, "additionalProperties": r.IntN(2) == 0,
+				"properties": map[string]any{"kind": map[string]any{"const": fmt.Sprint("k", i)}, "more": someSchema(r, depth-1)}})
+		}
+		return map[string]any{"oneOf": branches}
 	}
 	props, required := map[string]any{}, []string{}
 	for i := range r.IntN(4) {
@@ -217,7 +270,23 @@ func TestWhatIsRefusedIsNamed(t *testing.T) {
 		{`[]`, "#", "object"},
 		{`{`, "#", "JSON"},
 		{`false`, "#", "false"},
-		{`{"oneOf":[{"type":"string"}]}`, "#/oneOf", "anyOf"},
+		{`{"oneOf":[]}`, "#/oneOf", "one schema"},
+		{`{"oneOf":[{"type":"null"},{"type":"number"},{"type":"integer"}]}`, "#/oneOf/2", "#/oneOf/1"},
+		{`{"oneOf":[{"type":"string"},{"enum":[1,"a"]}]}`, "#/oneOf/1", "anyOf"},
+		{`{"oneOf":[{"const":1},{"const":1.0}]}`, "#/oneOf/1", "anyOf"},
+		{`{"oneOf":[{"type":"null"},{"properties":{"a":{"type":"null"}}}]}`, "#/oneOf/1", "anyOf"},                                              // null satisfies both
+		{`{"oneOf":[{"type":"object","properties":{"a":{"const":1}}},{"type":"object","properties":{"a":{"const":2}}}]}`, "#/oneOf/1", "anyOf"}, // {} does
+		{`{"oneOf":[{"type":"object","properties":{"a":{"type":"null"}},"required":["a"]},{"type":"object","properties":{"a":{"type":"null"},"b":{"type":"null"}},"required":["a"]}]}`, "#/oneOf/1", "anyOf"},
+		{`{"oneOf":[{"$ref":"#/$defs/a"},{"$ref":"#/$defs/a"}],"$defs":{"a":{"const":1}}}`, "#/oneOf/1", "anyOf"},
+		{`{"oneOf":[{"type":"string"},{"type":"null"}],"type":"string"}`, "#/type", "oneOf"},
+		{`{"allOf":[{"type":"string"},{"minLength":2}]}`, "#/allOf", "one schema"},
+		{`{"type":"array","prefixItems":[]}`, "#/prefixItems", "one schema"},
+		{`{"type":"array","prefixItems":[{"type":"string","if":{}}]}`, "#/prefixItems/0/if", `"if"`},
+		{`{"type":"array","prefixItems":[{}],"items":[{}]}`, "#/items", "prefixItems"},
+		{`{"type":"array","prefixItems":[{}],"items":false,"minItems":2}`, "#/minItems", "only 1"},
+		{`{"type":"array","items":{},"additionalItems":false}`, "#/additionalItems", "list"},
+		{`{"type":"array","items":false,"minItems":1}`, "#/minItems", "forbids"},
+		{`{"const":1,"enum":[2]}`, "#/enum", "constant"},
 		{`{"type":"object","properties":{"a/b":{"type":"string","if":{}}}}`, "#/properties/a~1b/if", `"if"`},
 		{`{"type":"array","items":{"type":"integer","multipleOf":3}}`, "#/items/multipleOf", "multipleOf"},
 		{`{"type":"array","uniqueItems":true}`, "#/uniqueItems", "uniqueItems"},

@@ -48,12 +48,20 @@ func (g *Gateway) admitted(next http.Handler) http.Handler {
 	})
 }
 
+// bearerOf is the key in an Authorization header, "" for none.
+func bearerOf(header string) string {
+	scheme, key, _ := strings.Cut(header, " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(key)
+}
+
 // checkKey answers as OpenAI does to a missing and to a wrong key. It never
 // repeats what it was given.
 func (g *Gateway) checkKey(header string) (*keys.Record, *openai.Error) {
-	scheme, key, _ := strings.Cut(header, " ")
-	key = strings.TrimSpace(key)
-	if !strings.EqualFold(scheme, "Bearer") || key == "" {
+	key := bearerOf(header)
+	if key == "" {
 		return nil, openai.Unauthorized("", "This gateway wants an API key: send it in the header \"Authorization: Bearer KEY\". `hecate key create` makes one.")
 	}
 	select {

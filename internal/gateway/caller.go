@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"net/http"
 	"strconv"
-	"strings"
 
 	"hecate/internal/gateway/admission"
 	"hecate/internal/gateway/answer"
@@ -19,7 +18,7 @@ const priorityHeader = "X-Hecate-Priority"
 // callerOf says whose turn a request is. The key itself is not kept.
 func callerOf(r *http.Request) (answer.Caller, *openai.Error) {
 	var c answer.Caller
-	if key, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok && key != "" {
+	if key := bearerOf(r.Header.Get("Authorization")); key != "" {
 		sum := sha256.Sum256([]byte(key))
 		c.Key = hex.EncodeToString(sum[:8])
 	}

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"context"
 	"net/http"
 	"strings"
 
@@ -112,25 +111,4 @@ func scored(text Text, id int32, logprob float32) openai.Scored {
 		s.Bytes[i] = int(x)
 	}
 	return s
-}
-
-// waitFor is what a handler does until all choices are finished.
-func waitFor(ctx context.Context, gen *generation, each func(piece) error) error {
-	for open := len(gen.choices); open > 0; {
-		select {
-		case p := <-gen.pieces:
-			if p.err != nil {
-				return p.err
-			}
-			if err := each(p); err != nil {
-				return err
-			}
-			if p.finish != "" {
-				open--
-			}
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-	return nil
 }

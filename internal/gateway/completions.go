@@ -78,12 +78,7 @@ func promptTokens(p openai.Prompt, m *Model) ([]int32, *openai.Error) {
 	if len(p.Tokens) == 0 {
 		return nil, openai.BadRequest("prompt", "invalid_value", "The prompt is empty.")
 	}
-	for _, id := range p.Tokens {
-		if id < 0 || int(id) >= m.Text.Vocabulary() {
-			return nil, openai.BadRequest("prompt", "invalid_value", "The prompt holds token %d, but this model has %d.", id, m.Text.Vocabulary())
-		}
-	}
-	return p.Tokens, nil
+	return p.Tokens, knownTokens("prompt", p.Tokens, m)
 }
 
 // spoken is the prompt as text.

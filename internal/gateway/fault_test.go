@@ -68,7 +68,7 @@ func TestCallers(t *testing.T) {
 		want          int
 		named, bad    bool
 	}{
-		{"", "", 0, false, false}, {"Bearer secret", "-2", -2, true, false}, {"Basic secret", "0", 0, false, false},
+		{"", "", 0, false, false}, {"Bearer secret", "-2", -2, true, false}, {"bearer  secret", "", 0, true, false}, {"Bearer ", "", 0, false, false}, {"Basic secret", "0", 0, false, false},
 		{"", "1", 0, false, true}, {"", "-4", 0, false, true}, {"", "high", 0, false, true},
 	} {
 		r := httptest.NewRequest(http.MethodPost, "/", nil)

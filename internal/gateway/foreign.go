@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -139,7 +140,7 @@ func cheapest(candidates []swarm.Candidate) (cost swarm.Cost, measured bool) {
 
 // ofModels says that a path is one at which models are asked, here or elsewhere:
 // plain, and not one of our own documents.
-func ofModels(u interface{ EscapedPath() string }) bool {
+func ofModels(u *url.URL) bool {
 	path := u.EscapedPath()
 	rest, ok := strings.CutPrefix(path, "/v1/")
 	if !ok || rest == "" || strings.Contains(path, "..") || strings.Contains(path, "//") {

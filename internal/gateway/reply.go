@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -129,6 +130,27 @@ func replyWhole(w http.ResponseWriter, r *http.Request, gen *generation, words w
 	gen.head(w.Header())
 	w.Header().Set("Content-Type", "application/json")
 	return json.NewEncoder(w).Encode(words.whole(gen, parts))
+}
+
+// waitFor takes pieces until all choices are finished.
+func waitFor(ctx context.Context, gen *generation, each func(piece) error) error {
+	for open := len(gen.choices); open > 0; {
+		select {
+		case p := <-gen.pieces:
+			if p.err != nil {
+				return p.err
+			}
+			if err := each(p); err != nil {
+				return err
+			}
+			if p.finish != "" {
+				open--
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
 }
 
 // replyStream sends pieces as they come.

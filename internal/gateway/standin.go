@@ -18,7 +18,6 @@ import (
 const (
 	degradedHeader = "X-Hecate-Degraded" // of an answer: the model that was asked for
 	fallbackHeader = "X-Hecate-Fallback" // of a request: allow (as without) or never
-	pinHeader      = "X-Hecate-Route"    // of a request: the nodes that shall answer
 )
 
 // fallsBack says whether a request takes an answer of another model.
@@ -30,8 +29,7 @@ func fallsBack(r *http.Request, body *openai.Common) (bool, *openai.Error) {
 	default:
 		return false, openai.BadRequest(fallbackHeader, "invalid_value", "'%s' is %q, want allow or never.", fallbackHeader, text)
 	}
-	pinned := r.Header.Get(pinHeader) != "" // who names the nodes means their model
-	return body.FallsBack() && !pinned, nil
+	return body.FallsBack(), nil
 }
 
 // transferable says whether a wish means the same to another model. Biases speak

@@ -235,7 +235,6 @@ func TestNoFallback(t *testing.T) {
 	}{
 		"refused by header":         {asked{path: chatPath, header: map[string]string{fallbackHeader: "never"}}, &troupe{out: out}, 503},
 		"refused in the body":       {asked{path: chatPath, more: `"hecate":{"fallback":false},`}, &troupe{out: out}, 503},
-		"a pinned route":            {asked{path: chatPath, header: map[string]string{pinHeader: "a[0-3]"}}, &troupe{out: out}, 503},
 		"biases of tokens":          {asked{path: chatPath, more: `"logit_bias":{"97":-100},`}, &troupe{out: out}, 503},
 		"a prompt of tokens":        {asked{path: completionPath, more: `"prompt":[1,2],`}, &troupe{out: out}, 503},
 		"no fallback is ready":      {asked{path: chatPath}, &troupe{out: map[string]bool{"big": true, "small": true}}, 503},

@@ -83,7 +83,7 @@ type Gateway struct {
 	pulse      live.Pulse
 	feed       *live.Feed
 	watched    chan struct{} // somebody begins to watch
-	watching   watchers
+	watching   *watchers
 	offer      atomic.Pointer[control.Offer] // what nodes may be asked for
 
 	counts struct {
@@ -105,7 +105,7 @@ func New(cfg Config) *Gateway {
 	}
 	g := &Gateway{
 		cfg: cfg, log: cfg.Log, events: cfg.Events, feed: live.NewFeed(), watched: make(chan struct{}),
-		traffic: newTraffic(), refusals: newRefusals(),
+		traffic: newTraffic(), refusals: newRefusals(), watching: newWatchers(),
 	}
 	if g.events == nil {
 		g.events = event.New(0)
@@ -343,6 +343,7 @@ func (g *Gateway) Serve(ctx context.Context, l net.Listener) error {
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          slog.NewLogLogger(g.log.Handler(), slog.LevelDebug),
 	}
+	srv.RegisterOnShutdown(g.watching.close)
 	done := make(chan error, 1)
 	go func() { done <- srv.Serve(l) }()
 	select {

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -74,6 +75,7 @@ func (h *herald) look() {
 		h.plan = doc.Generation
 		h.events.Publish(event.Plan{Generation: doc.Generation, Copies: len(doc.Plan.Pipelines), MovedBytes: doc.Plan.MovedBytes})
 	}
+	h.forget(view)
 	for i := range view.Members {
 		h.lookAtNode(&view.Members[i])
 	}
@@ -81,6 +83,12 @@ func (h *herald) look() {
 		h.lookAtModel(m, doc, view)
 	}
 	h.gateway.refusals.tell(h.events)
+}
+
+// forget drops who is gone: one that comes again under the same name is news.
+func (h *herald) forget(view *control.View) {
+	maps.DeleteFunc(h.nodes, func(id string, _ *nodeSeen) bool { return view.Member(id) == nil })
+	maps.DeleteFunc(h.models, func(id string, _ *modelSeen) bool { return h.gateway.catalog.find(id) == nil })
 }
 
 func (h *herald) lookAtNode(m *control.Member) {

@@ -92,6 +92,7 @@ func (p *painter) picture() map[string]json.RawMessage {
 	draw("pool", livePool(g.cfg.Pool.Snapshot()))
 	draw("pulse", p.pulse)
 	view := g.cfg.Membership.View()
+	maps.DeleteFunc(p.pace, func(id string, _ *pace) bool { return view.Member(id) == nil })
 	for i := range st.Nodes {
 		draw("node/"+st.Nodes[i].ID, p.node(&st.Nodes[i], view.Member(st.Nodes[i].ID)))
 	}

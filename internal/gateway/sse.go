@@ -65,16 +65,20 @@ func (s *stream) raw(data []byte) error {
 	return s.write(s.buf)
 }
 
-// write sends at once, or fails when the client takes nothing for too long.
 func (s *stream) write(b []byte) error {
-	_ = s.control.SetWriteDeadline(time.Now().Add(writePatience)) // not every writer can
-	if _, err := s.w.Write(b); err != nil {
-		return fmt.Errorf("%w: %w", errDeaf, err)
-	}
-	if err := s.control.Flush(); err != nil {
+	if err := sendNow(s.w, s.control, b); err != nil {
 		return fmt.Errorf("%w: %w", errDeaf, err)
 	}
 	return nil
+}
+
+// sendNow writes at once, or fails when the client takes nothing for too long.
+func sendNow(w http.ResponseWriter, control *http.ResponseController, b []byte) error {
+	_ = control.SetWriteDeadline(time.Now().Add(writePatience)) // not every writer can
+	if _, err := w.Write(b); err != nil {
+		return err
+	}
+	return control.Flush()
 }
 
 // errDeaf: the client takes nothing any more.

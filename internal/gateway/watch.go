@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,8 +19,19 @@ import (
 // goroutine and a connection.
 const maxWatchers = 256
 
-// watchers counts open streams.
-type watchers struct{ open atomic.Int64 }
+// watchers counts open streams, and ends them with the server: they have no end
+// of their own.
+type watchers struct {
+	open  atomic.Int64
+	over  chan struct{}
+	close func() // over, once
+}
+
+func newWatchers() *watchers {
+	s := &watchers{over: make(chan struct{})}
+	s.close = sync.OnceFunc(func() { close(s.over) })
+	return s
+}
 
 func (s *watchers) enter() *openai.Error {
 	if s.open.Add(1) > maxWatchers {
@@ -59,7 +71,7 @@ func (g *Gateway) showLive(w http.ResponseWriter, r *http.Request) error {
 }
 
 // tell sends what happens, and the picture when the bell rings, until the watcher
-// is gone. Without a bell there is no picture.
+// or the server is gone. Without a bell there is no picture.
 func (g *Gateway) tell(ctx context.Context, s *watch, sub *event.Subscription, bell <-chan struct{}) {
 	alive := time.NewTicker(keepAlive)
 	defer alive.Stop()
@@ -68,6 +80,8 @@ func (g *Gateway) tell(ctx context.Context, s *watch, sub *event.Subscription, b
 	for failed == nil {
 		select {
 		case <-ctx.Done():
+			return
+		case <-g.watching.over:
 			return
 		case <-alive.C:
 			failed = s.comment()
@@ -189,11 +203,4 @@ func (s *watch) comment() error {
 	return s.flush()
 }
 
-// flush sends at once, or fails when the watcher takes nothing for too long.
-func (s *watch) flush() error {
-	_ = s.control.SetWriteDeadline(time.Now().Add(writePatience)) // not every writer can
-	if _, err := s.w.Write(s.buf); err != nil {
-		return err
-	}
-	return s.control.Flush()
-}
+func (s *watch) flush() error { return sendNow(s.w, s.control, s.buf) }

@@ -31,7 +31,7 @@ type Picture struct {
 	Events  []Event        // the newest last
 
 	Connected bool
-	Trouble   string // why it is not connected
+	Trouble   string // why it is not connected, or what was not understood
 }
 
 // What is kept; a screen shows less.

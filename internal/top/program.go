@@ -91,8 +91,9 @@ func (m *model) hear(n news) {
 		return
 	}
 	p.Connected = true
+	p.Trouble = ""
 	if err := p.Apply(n.name, n.data); err != nil {
-		p.Trouble = err.Error()
+		p.Trouble = "What the gateway says is not understood: " + err.Error()
 	}
 	m.place()
 }

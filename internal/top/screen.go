@@ -33,9 +33,9 @@ func (s Screen) Draw(p *Picture) string {
 	var body []string
 	switch {
 	case len(p.Nodes) == 0 && !p.Connected:
-		body = []string{"", pen.faint("  " + p.Trouble), "", pen.faint("  Is it running? `hecate up` starts a swarm on this machine; --url names another one.")}
+		body = []string{"", pen.faint("  " + p.Trouble), "", pen.faint("  Is it running? `hecate up` starts a swarm on this machine;"), pen.faint("  --url names another one.")}
 	case len(p.Nodes) == 0:
-		body = []string{"", pen.faint("  No node has joined yet. `hecate token create` makes a token; on the other machine: hecate node run --join TOKEN")}
+		body = []string{"", pen.faint("  No node has joined yet. `hecate token create` makes a token;"), pen.faint("  on the other machine: hecate node run --join TOKEN")}
 	default:
 		body = s.body(p, pen, room)
 	}
@@ -49,7 +49,7 @@ func (s Screen) Draw(p *Picture) string {
 	return strings.Join(lines, "\n")
 }
 
-// head is the state in two lines.
+// head is the state in three lines.
 func (s Screen) head(p *Picture, pen pen) []string {
 	alive := 0
 	for _, n := range p.Nodes {
@@ -66,13 +66,14 @@ func (s Screen) head(p *Picture, pen pen) []string {
 	title += strings.Repeat(" ", max(1, s.Width-lipgloss.Width(title)-len(clock))) + pen.faint(clock)
 	speed := fmt.Sprintf(" %6.0f tokens/s %s  first token %s  gap %s  running %d  waiting %d",
 		p.Pulse.TokensPerSecond, pen.good(spark(p.History, s.sparkWidth())), recent(p.History, firstToken), recent(p.History, gap), p.Pulse.Running, p.Pulse.Queued)
-	lines := []string{title, speed}
-	if len(p.Swarm.Why) > 0 && p.Connected {
-		lines = append(lines, pen.warn(" "+p.Swarm.Why[0]))
-	} else {
-		lines = append(lines, "")
+	note := ""
+	switch {
+	case p.Trouble != "" && len(p.Nodes) > 0: // without nodes there is room for it below
+		note = pen.bad(" " + p.Trouble)
+	case p.Connected && len(p.Swarm.Why) > 0:
+		note = pen.warn(" " + p.Swarm.Why[0])
 	}
-	return lines
+	return []string{title, speed, note}
 }
 
 func (s Screen) sparkWidth() int { return max(0, min(60, s.Width-74)) }

@@ -59,6 +59,8 @@ func TestScreens(t *testing.T) {
 	time.Local = time.UTC
 	lost := NewPicture()
 	lost.Trouble = "the gateway at http://127.0.0.1:8080 does not answer"
+	cut := example(t)
+	cut.Connected, cut.Trouble = false, "the gateway ended the live stream"
 	empty := NewPicture()
 	empty.Connected = true
 	empty.Swarm.State = "failed"
@@ -70,6 +72,7 @@ func TestScreens(t *testing.T) {
 		{"80x24", example(t), Screen{Width: 80, Height: 24}},
 		{"200x60", example(t), Screen{Width: 200, Height: 60, Chosen: 1}},
 		{"60x12", example(t), Screen{Width: 60, Height: 12, Said: "pause desk: no such node"}},
+		{"cut", cut, Screen{Width: 80, Height: 24}},
 		{"lost", lost, Screen{Width: 80, Height: 12}},
 		{"empty", empty, Screen{Width: 80, Height: 12}},
 		{"tiny", example(t), Screen{Width: 20, Height: 5}},
@@ -208,6 +211,12 @@ func TestKeys(t *testing.T) {
 	m.hear(news{name: "frame", data: []byte(`{"rev":9,"parts":{"node/desk":null}}`)})
 	if m.screen.Chosen != 1 {
 		t.Errorf("line %d is chosen", m.screen.Chosen)
+	}
+	if m.hear(news{name: "frame", data: []byte(`[]`)}); !m.picture.Connected || m.picture.Trouble == "" {
+		t.Error("a frame that is none is no trouble")
+	}
+	if m.hear(news{name: "frame", data: []byte(`{"rev":9,"parts":{}}`)}); m.picture.Trouble != "" {
+		t.Errorf("still %q", m.picture.Trouble)
 	}
 	m.cfg.Steer, m.cfg.Why = nil, "not here"
 	if press("p"); m.screen.Said != "not here" {

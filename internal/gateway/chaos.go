@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 
 	"hecate/internal/gateway/answer"
@@ -140,4 +141,31 @@ func (g *Gateway) bendLink(w http.ResponseWriter, r *http.Request) error {
 	g.bent.note(o.Node, o.Command)
 	g.log.Warn("a link was told to fail", "node", o.Node, "command", o.Command)
 	return writeJSON(w, map[string]string{"node": o.Node, "link": o.Command})
+}
+
+// bent remembers which links were told to fail, so that a page can show it.
+type bent struct {
+	mu    sync.Mutex
+	links map[string]string // command by node
+}
+
+func (b *bent) note(node, command string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.links == nil {
+		b.links = map[string]string{}
+	}
+	switch verb, _, _ := strings.Cut(command, " "); verb {
+	case "heal":
+		delete(b.links, node)
+	case "reset": // over at once
+	default:
+		b.links[node] = command
+	}
+}
+
+func (b *bent) of(node string) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.links[node]
 }

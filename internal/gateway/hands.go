@@ -5,7 +5,6 @@ import (
 	"net"
 	"net/http"
 	"strings"
-	"sync"
 
 	"hecate/internal/control"
 	"hecate/internal/gateway/openai"
@@ -69,31 +68,4 @@ func fromHere(remote string) bool {
 	host, _, err := net.SplitHostPort(remote)
 	ip := net.ParseIP(host)
 	return err == nil && ip != nil && ip.IsLoopback()
-}
-
-// bent remembers which links were told to fail, so that a page can show it.
-type bent struct {
-	mu    sync.Mutex
-	links map[string]string // command by node
-}
-
-func (b *bent) note(node, command string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.links == nil {
-		b.links = map[string]string{}
-	}
-	switch verb, _, _ := strings.Cut(command, " "); verb {
-	case "heal":
-		delete(b.links, node)
-	case "reset": // over at once
-	default:
-		b.links[node] = command
-	}
-}
-
-func (b *bent) of(node string) string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.links[node]
 }

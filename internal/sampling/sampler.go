@@ -120,9 +120,6 @@ func NewShaped(p Params, v *grammar.Vocabulary, logits int) (*Sampler, error) {
 	return s, nil
 }
 
-// Params returns the parameters the sampler was made with.
-func (s *Sampler) Params() Params { return s.params }
-
 // Sample chooses the token at the given position of the sequence (normally
 // len(h.Tokens)). There must be one logit per token of the vocabulary. The
 // logits may change during the call and are as before when it returns.

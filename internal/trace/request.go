@@ -3,6 +3,7 @@ package trace
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -44,10 +45,8 @@ func (e *Exporter) Around(next http.Handler) http.Handler {
 var routes = []string{"/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/v1/tokenize", "/v1/detokenize"}
 
 func route(path string) string {
-	for _, known := range routes {
-		if path == known {
-			return known
-		}
+	if slices.Contains(routes, path) {
+		return path
 	}
 	return "/v1/*"
 }

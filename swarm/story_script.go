@@ -3,7 +3,6 @@ package swarm
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -117,14 +116,4 @@ func (c Command) request() (model string, req Request, err error) {
 		}
 	}
 	return model, req, nil
-}
-
-// Verbs lists the commands of a script.
-func Verbs() []string {
-	var out []string
-	for v := range verbs {
-		out = append(out, v)
-	}
-	slices.Sort(out)
-	return out
 }

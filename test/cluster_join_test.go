@@ -3,8 +3,6 @@
 package test
 
 import (
-	"crypto/tls"
-	"encoding/json"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -175,48 +173,5 @@ func TestASlowAndLossyNetwork(t *testing.T) {
 	}
 	if lost := s.Status().Answers.Lost; lost != 0 {
 		t.Errorf("%d answers were lost", lost)
-	}
-}
-
-// Every control route wants credentials of its own: none are not enough, and
-// neither are another's.
-func TestControlRoutesRefuse(t *testing.T) {
-	t.Parallel()
-	s := harness.Serve(t)
-	harness.Join(t, "mini", "--join", s.Token(), "--memory", "64MiB")
-	s.Await("mini is a member", time.Minute, func() bool { return listedNodes(t, s)["mini"].Status == "alive" })
-	token, err := enrol.ParseToken(s.Token())
-	if err != nil {
-		t.Fatal(err)
-	}
-	stranger := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
-	for _, c := range []struct {
-		method, path, bearer string
-		most                 int // no answer below 400 is right
-	}{
-		{"GET", "/v1/admin/info", "", 403}, {"GET", "/v1/admin/nodes", "guess", 403}, {"POST", "/v1/admin/nodes/mini/expel", "", 403},
-		{"POST", "/v1/admin/nodes/mini/evacuate", s.Token(), 403}, {"GET", "/v1/admin/tokens", "", 403}, {"POST", "/v1/admin/keys", "guess", 403},
-		{"POST", "/v1/attach", "", 0}, {"POST", "/v1/renew", "", 0}, {"GET", "/v1/weights/x/manifest", "", 0}, {"POST", "/v1/weights/x/next", "", 0},
-	} {
-		req, err := http.NewRequestWithContext(t.Context(), c.method, "https://"+token.Addresses[0]+c.path, strings.NewReader("{}"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if c.bearer != "" {
-			req.Header.Set("Authorization", "Bearer "+c.bearer)
-		}
-		resp, err := stranger.Do(req)
-		if err != nil {
-			continue // not even a connection
-		}
-		var body map[string]json.RawMessage
-		_ = json.NewDecoder(resp.Body).Decode(&body)
-		_ = resp.Body.Close()
-		if resp.StatusCode < 400 || c.most != 0 && resp.StatusCode != c.most {
-			t.Errorf("%s %s: %d %v", c.method, c.path, resp.StatusCode, body)
-		}
-	}
-	if n := listedNodes(t, s)["mini"]; n.Record.Desired != "active" {
-		t.Errorf("mini is wanted %s", n.Record.Desired)
 	}
 }

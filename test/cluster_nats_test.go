@@ -47,7 +47,7 @@ func runNATS(path string) error {
 	return nil
 }
 
-// natsCluster is three real NATS servers, each a process, as an operator would
+// natsCluster is real NATS servers, three of them as a rule, each a process, as an operator would
 // run them: with certificates of an authority of their own.
 type natsCluster struct {
 	urls  []string
@@ -55,7 +55,7 @@ type natsCluster struct {
 	pids  []int
 }
 
-func startNATS(t *testing.T, accounts string) *natsCluster {
+func startNATS(t *testing.T, accounts string, servers int) *natsCluster {
 	t.Helper()
 	dir := t.TempDir()
 	c := &natsCluster{trust: filepath.Join(dir, "server.crt")}
@@ -64,7 +64,7 @@ func startNATS(t *testing.T, accounts string) *natsCluster {
 		t.Fatal(err)
 	}
 	var routes []string
-	for range 3 {
+	for range servers {
 		routes = append(routes, freePort(t))
 	}
 	for i, route := range routes {
@@ -75,8 +75,10 @@ server_name: nats-%d
 listen: %q
 tls { cert_file: %q, key_file: %q }
 jetstream { store_dir: %q, sync_interval: always }
-cluster { name: hecate, listen: %q, routes: [ nats-route://%s ] }
-`, i, address, c.trust, filepath.Join(dir, "server.key"), filepath.Join(dir, fmt.Sprint(i)), route, strings.Join(routes, ", nats-route://"))
+`, i, address, c.trust, filepath.Join(dir, "server.key"), filepath.Join(dir, fmt.Sprint(i)))
+		if servers > 1 {
+			text += fmt.Sprintf("cluster { name: hecate, listen: %q, routes: [ nats-route://%s ] }\n", route, strings.Join(routes, ", nats-route://"))
+		}
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -105,7 +107,7 @@ func startNATSProcess(t *testing.T, config string) int {
 
 // flags are what a gateway needs to use the cluster.
 func (c *natsCluster) flags(name string) []string {
-	out := []string{"--name", name, "--nats-trust", c.trust}
+	out := []string{"--name", name, "--nats-trust", c.trust, "--nats-replicas", fmt.Sprint(len(c.urls))}
 	for _, u := range c.urls {
 		out = append(out, "--nats", u)
 	}
@@ -188,7 +190,7 @@ func TestTwoGatewaysOnANATSClusterThatLosesAServer(t *testing.T) {
 	if code != 0 {
 		t.Fatalf("serve --nats-config: %s", errs)
 	}
-	c := startNATS(t, accounts)
+	c := startNATS(t, accounts, 3)
 	one := harness.ServeIn(t, first, c.flags("one")...)
 	copyAuthority(t, first, second)
 	two := harness.ServeIn(t, second, c.flags("two")...)
@@ -222,4 +224,55 @@ func TestTwoGatewaysOnANATSClusterThatLosesAServer(t *testing.T) {
 	if n := len(listedNodes(t, again)); n != 3 {
 		t.Errorf("the gateway that came back sees %d nodes, want 3", n)
 	}
+}
+
+// A model outlives the gateway where it was added: a machine that joins another one
+// takes the layers from the nodes that hold them. What no living node has is named in
+// the status, with what to do.
+func TestWeightsOutliveTheGatewayThatHadThem(t *testing.T) {
+	t.Parallel()
+	first, second := t.TempDir(), t.TempDir()
+	accounts, errs, code := harness.Run(t, "", "serve", "--nats-config", "--data", first)
+	if code != 0 {
+		t.Fatalf("serve --nats-config: %s", errs)
+	}
+	c := startNATS(t, accounts, 1)
+	one := harness.ServeIn(t, first, append(c.flags("one"), "--copies", "2")...)
+	copyAuthority(t, first, second)
+	two := harness.ServeIn(t, second, append(c.flags("two"), "--copies", "2")...)
+	// Neither has room for the whole.
+	a := harness.Join(t, "a", "--join", one.Token(), "--memory", "14MiB", "--score", "1")
+	harness.Join(t, "b", "--join", two.Token(), "--memory", "14MiB", "--score", "1")
+	two.Await("they hold it together", patience, func() bool { return listedModels(t, two)[harness.Model].Ready })
+	one.Kill()
+	token := strings.TrimSpace(two.Do("token", "create", "--uses", "2"))
+	third := harness.Join(t, "c", "--join", token, "--memory", "64MiB", "--score", "1")
+	two.Await("the newcomer holds all", 2*patience, func() bool { return wholeAt(two, "c") })
+	if from := receivedFrom(two, "c"); len(from) != 2 || from["a"] == 0 || from["b"] == 0 {
+		t.Errorf("it was sent %v by sender, want a and b", from)
+	}
+
+	for _, w := range []*harness.Worker{a, third} {
+		w.Kill()
+	}
+	for _, name := range []string{"a", "c"} {
+		two.Do("node", "remove", name, "--now")
+	}
+	harness.Join(t, "d", "--join", token, "--memory", "64MiB", "--score", "1")
+	two.Await("the status says what is missing", 2*patience, func() bool {
+		why := strings.Join(two.Status().Why, "\n")
+		return strings.Contains(why, "node d could not load layers") && strings.Contains(why, "hecate model add")
+	})
+	harness.ServeIn(t, first, append(c.flags("one"), "--copies", "2")...)
+	two.Await("the gateway that has the model is back, and mends it", 2*patience, func() bool { return wholeAt(two, "d") })
+}
+
+// wholeAt says that a node holds the whole demo model.
+func wholeAt(s *harness.Swarm, node string) bool {
+	for _, n := range s.Status().Nodes {
+		if n.ID == node && n.Alive && len(n.Fragments) == 1 && n.Fragments[0].Layers.Len() == 12 {
+			return true
+		}
+	}
+	return false
 }

@@ -67,7 +67,7 @@ func (h *host) header(ctx context.Context, rec *control.ModelRecord) (string, er
 	})
 	creds := h.plane.Credentials()
 	fetcher := weights.NewFetcher(weights.FetcherConfig{
-		Cache: cache, Gateways: h.plane.JoinAddresses, Log: h.cfg.log, Stored: func() {},
+		Cache: cache, Gateways: h.gateways, Log: h.cfg.log, Stored: func() {},
 		Gateway: weights.Client(creds, identity.RoleGateway, ""),
 		Node:    func(name string) *http.Client { return weights.Client(creds, identity.RoleNode, name) },
 	})
@@ -76,6 +76,12 @@ func (h *host) header(ctx context.Context, rec *control.ModelRecord) (string, er
 		return "", err
 	}
 	return filepath.Join(cache.Dir(), rec.Hash, control.PieceHeader), nil
+}
+
+// gateways are all of the swarm's: this one sends to nodes, others may have the
+// model.
+func (h *host) gateways() []string {
+	return append(h.plane.JoinAddresses(), h.plane.OtherGateways()...)
 }
 
 // holdersOf lists the nodes that say that they have a piece and can be reached.

@@ -17,10 +17,12 @@ const (
 	BucketLease  Bucket = "lease"  // who plans
 	// BucketEngines holds an EngineRecord by engine id.
 	BucketEngines Bucket = "engines"
+	// BucketGateways holds a GatewayRecord by gateway name.
+	BucketGateways Bucket = "gateways"
 )
 
 // Buckets lists every bucket, in the order in which they are created.
-var Buckets = []Bucket{BucketNodes, BucketModels, BucketPlan, BucketKeys, BucketLease, BucketEngines}
+var Buckets = []Bucket{BucketNodes, BucketModels, BucketPlan, BucketKeys, BucketLease, BucketEngines, BucketGateways}
 
 // PlanKey is the key of the current plan in BucketPlan.
 const PlanKey = "current"

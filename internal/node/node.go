@@ -160,7 +160,7 @@ func (n *Node) duty() plane.Duty {
 		Plan:     n.follow,
 		Commands: map[string]control.CommandFunc{control.CommandDial: n.reverse.dial},
 		Attached: func(a enrol.Attached, store control.Store) {
-			n.larder.use(store, a.Gateways)
+			n.larder.use(store, n.member.Gateways())
 			n.log.Info("node joined", "node", n.member.ID(), "incarnation", a.Incarnation, "data_plane", n.listener.Addr().String())
 		},
 	}

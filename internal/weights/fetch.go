@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -46,7 +47,9 @@ type Fetcher struct {
 	limit *rate.Limiter
 	afar  afar
 	leads leads
-	mu    struct {
+
+	answered atomic.Pointer[string] // the gateway that did last
+	mu       struct {
 		sync.Mutex
 		nodes map[string]*http.Client // by name, with the connections that wait for the next piece
 	}
@@ -205,13 +208,36 @@ func (j *job) ask(ctx context.Context, q Question) (a Assignment, gateway string
 		return a, "", fmt.Errorf("ask where to fetch: %w", err)
 	}
 	err = errors.New("no gateway is known yet")
-	for _, gateway = range j.cfg.Gateways() {
+	var absent *absentError
+	for _, gateway = range j.gateways() {
 		if a, err = j.askOne(ctx, gateway, body); err == nil {
+			j.answered.Store(&gateway)
 			return a, gateway, nil
 		}
+		errors.As(err, &absent) // what one that lives says counts more than that others are dead
+	}
+	if absent != nil {
+		return a, "", absent
 	}
 	return a, "", fmt.Errorf("ask a gateway where to fetch: %w", err)
 }
+
+// gateways are those that are known, the one that answered last first: others may
+// be dead, which takes time to find out each time.
+func (f *Fetcher) gateways() []string {
+	list := slices.Clone(f.cfg.Gateways())
+	if good := f.answered.Load(); good != nil {
+		if i := slices.Index(list, *good); i > 0 {
+			list = slices.Insert(slices.Delete(list, i, i+1), 0, *good)
+		}
+	}
+	return list
+}
+
+// absentError is a gateway's word that nobody alive has what was asked for.
+type absentError struct{ text string }
+
+func (e *absentError) Error() string { return e.text }
 
 // askWithin bounds one question.
 const askWithin = 10 * time.Second
@@ -228,6 +254,10 @@ func (j *job) askOne(ctx context.Context, gateway string, body []byte) (a Assign
 		return a, err
 	}
 	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusNotFound {
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, 512)) // what there is of an explanation
+		return a, &absentError{strings.TrimSpace(string(text))}
+	}
 	if resp.StatusCode != http.StatusOK {
 		return a, refused(resp)
 	}

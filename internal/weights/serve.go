@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -122,11 +123,26 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, peer string) err
 	}
 	a := s.desk.Assign(peer, hash, q, func(piece string) []Holder { return s.cfg.Holders(hash, piece) })
 	if a.Piece == "" && !here {
-		http.Error(w, fmt.Sprintf("the model %.12s is not at this gateway", hash), http.StatusNotFound)
+		http.Error(w, fmt.Sprintf("%s: on no node that lives and can be reached, and the model's file is not at this gateway; start the gateway where it was added, or add the same file here with hecate model add",
+			piecesText(q.Pieces)), http.StatusNotFound)
 		return nil
 	}
 	w.Header().Set("Content-Type", "application/json")
 	return json.NewEncoder(w).Encode(a)
+}
+
+// piecesText names pieces, the first few of them.
+func piecesText(pieces []string) string {
+	const few = 3
+	text := "pieces "
+	if len(pieces) == 1 {
+		text = "piece "
+	}
+	text += strings.Join(pieces[:min(few, len(pieces))], ", ")
+	if n := len(pieces) - few; n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	return text
 }
 
 // has says that the model's file is here.

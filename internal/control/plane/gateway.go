@@ -152,6 +152,7 @@ func (g *Gateway) run() {
 	g.tasks.Go(func() { g.forever(ctx, "membership", g.membership.Run) })
 	g.tasks.Go(func() { g.forever(ctx, "planning", g.reconciler.Run) })
 	g.tasks.Go(func() { g.expel(ctx) })
+	g.tasks.Go(func() { g.register(ctx) })
 	if tcp, ok := g.join.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() && !g.cfg.NoDiscovery {
 		g.tasks.Go(func() {
 			discovery.Announce(ctx, discovery.Announcement{

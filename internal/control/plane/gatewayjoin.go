@@ -58,13 +58,51 @@ func (g *Gateway) handler() (http.Handler, error) {
 	mux.Handle("/", enrol.NewServer(enrol.ServerConfig{
 		Authority: g.authority, Store: g.conn, Bus: g.conn, Log: g.cfg.Log,
 		BusServers: g.busServers,
-		Gateways:   func(seen net.Addr) []string { return advertised(g.join.Addr(), g.cfg.Advertise, seen) },
+		Gateways: func(seen net.Addr) []string {
+			return append(advertised(g.join.Addr(), g.cfg.Advertise, seen), g.OtherGateways()...)
+		},
 		BusToken: func(node, key string) (string, error) {
 			return g.accounts.NodeToken(node, key, time.Now().Add(identity.CertificateLife))
 		},
 		BusTrust: g.trust,
 	}))
 	return mux, nil
+}
+
+// listWithin bounds a look into the store on behalf of a member that waits.
+const listWithin = 2 * time.Second
+
+// OtherGateways are the enrolment endpoints of the swarm's other gateways,
+// host:port, also of dead ones: a member that loses this one goes there, and some
+// have models that this one has not.
+func (g *Gateway) OtherGateways() (out []string) {
+	ctx, cancel := context.WithTimeout(context.Background(), listWithin)
+	defer cancel()
+	list, err := control.Gateways(ctx, g.conn)
+	if err != nil {
+		g.cfg.Log.Warn("the swarm's other gateways are not known", "error", err)
+	}
+	for _, other := range list {
+		if other.Name != g.cfg.Name {
+			out = append(out, other.Join...)
+		}
+	}
+	return out
+}
+
+// register says in the store where this gateway is.
+func (g *Gateway) register(ctx context.Context) {
+	for {
+		err := control.PutGateway(ctx, g.conn, &control.GatewayRecord{Name: g.cfg.Name, Join: g.JoinAddresses()})
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		g.cfg.Log.Warn("other gateways do not know where this one is", "error", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(restartPause):
+		}
+	}
 }
 
 // Administrator says that a token is the admin token.

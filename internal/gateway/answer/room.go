@@ -55,10 +55,24 @@ func (l Limits) grown(n Need) Need {
 // room for the tokens so far and the next one.
 func (a *Answer) ready() error {
 	for {
-		if err := a.connect(a.story.rescuing()); err != nil {
+		if err := a.reopen(); err != nil {
 			return err
 		}
 		if ok, err := a.roomy(); ok || err != nil {
+			return err
+		}
+	}
+}
+
+// reopen is connect; an answer that was just given room asks for it several times.
+func (a *Answer) reopen() error {
+	for try, pause := 1, growPause; ; try, pause = try+1, 2*pause {
+		err := a.connect(a.story.rescuing())
+		var refusal *stage.Error
+		if !a.waitedAgain || try == growTries || !errors.As(err, &refusal) || refusal.Code != stage.CodeNoCells {
+			return err
+		}
+		if err := rest(a.ctx, pause); err != nil {
 			return err
 		}
 	}

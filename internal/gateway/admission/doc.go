@@ -29,6 +29,9 @@
 //   - A request that finds no room may be passed by smaller ones, but only until
 //     those together took as much as it asks for; then everybody behind waits
 //     until it was served or its time is up.
+//   - An answer that runs asks for more room as it gets longer. Who was admitted
+//     first goes first (grow.go): the youngest gives all its room back and waits,
+//     before all that have not begun. Nobody is stuck, and the oldest always gets on.
 //   - Refusals are honest: when to come again is computed from how fast room has
 //     been given back and who else was told to come.
 //

@@ -19,6 +19,9 @@
 // spare, a shadow (shadow.go) is fed from the same logs in the background, and a
 // substitute that was a shadow holds all but the last few positions.
 //
+// An answer reserves room as it gets longer (room.go). When there is none it leaves
+// all nodes, waits its turn, and goes on by the same replay, though nothing failed.
+//
 // What it refuses to do: text, HTTP, choosing nodes. Routes come from a Router,
 // sessions from an Opener.
 package answer

@@ -86,6 +86,20 @@ func (c Cost) String() string {
 	return c.decimal() + "ms"
 }
 
+// round keeps hundredths of a millisecond, for people; what is less stays.
+func (c Cost) round() Cost {
+	const hundredth = 1e4
+	switch {
+	case c == Infinite:
+		return c
+	case c >= hundredth:
+		return (c + hundredth/2) / hundredth * hundredth
+	case c <= -hundredth:
+		return (c - hundredth/2) / hundredth * hundredth
+	}
+	return c
+}
+
 // MarshalJSON writes exact milliseconds as a number; Infinite, which JSON has
 // no number for, as the string "+Inf".
 func (c Cost) MarshalJSON() ([]byte, error) {

@@ -146,9 +146,9 @@ func (p *pricing) verdict(c, winner *Candidate) string {
 	case c.Assembled && p.policy.onlyBroken():
 		return "not taken while a copy can be used"
 	case c.Cost > winner.Cost:
-		return fmt.Sprintf("%s dearer than %s", c.Cost-winner.Cost, name)
+		return fmt.Sprintf("%s dearer than %s", (c.Cost - winner.Cost).round(), name)
 	case c.Assembled && c.Cost < winner.Cost:
-		return fmt.Sprintf("saves %s over %s, less than the margin of %v", winner.Cost-c.Cost, name, max(0, p.policy.Margin))
+		return fmt.Sprintf("saves %s over %s, less than the margin of %v", (winner.Cost - c.Cost).round(), name, max(0, p.policy.Margin))
 	case c.Cost < winner.Cost && winner.Terms[TermExplore] != 0:
 		return fmt.Sprintf("cheaper, but this request finds out about a node of %s", name)
 	case c.Cost < winner.Cost:
@@ -157,7 +157,8 @@ func (p *pricing) verdict(c, winner *Candidate) string {
 	return fmt.Sprintf("as dear as %s, which comes first", name)
 }
 
-// String prints one candidate per line.
+// String prints one candidate per line, its stages below it, for people: prices
+// are rounded.
 func (e Explanation) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "model %q, layers %s, %d prompt tokens, %d expected\n", e.Model, e.Window, e.PromptTokens, e.OutputTokens)
@@ -166,9 +167,9 @@ func (e Explanation) String() string {
 		if c.Assembled {
 			name = "assembled"
 		}
-		fmt.Fprintf(&b, "%s %s: %s\n", name, c.Cost, c.Verdict)
+		fmt.Fprintf(&b, "%s %s: %s\n", name, c.Cost.round(), c.Verdict)
 		for _, s := range c.Stages {
-			fmt.Fprintf(&b, "  %s[%s] %s: %s\n", s.Node, s.Layers, s.Cost, s.Terms)
+			fmt.Fprintf(&b, "  %s[%s] %s: %s\n", s.Node, s.Layers, s.Cost.round(), s.Terms.round())
 		}
 	}
 	if e.Error != "" {

@@ -101,6 +101,14 @@ func (t Terms) String() string {
 	return strings.Join(parts, " ")
 }
 
+// round is Cost.round of each.
+func (t Terms) round() Terms {
+	for i := range t {
+		t[i] = t[i].round()
+	}
+	return t
+}
+
 // MarshalJSON writes the terms that are not zero by name.
 func (t Terms) MarshalJSON() ([]byte, error) {
 	m := map[string]Cost{}

@@ -44,7 +44,8 @@ func (a *chaosArmCmd) Run(ctx context.Context, c console) error {
 	if a.Rescues > 0 {
 		who = fmt.Sprintf("the node that takes over stage %d at rescue %d", a.Stage, a.Rescues)
 	}
-	fmt.Fprintf(c.out, "armed: in the next request %s will %s before token %d\n", who, a.Action, a.AtToken)
+	what := map[string]string{"kill": "dies", "stop": "freezes", "drop": "falls silent"}[a.Action]
+	fmt.Fprintf(c.out, "armed: in the next request %s %s before token %d\n", who, what, a.AtToken)
 	return nil
 }
 

@@ -162,9 +162,16 @@ func (cmd *chatCmd) ask(ctx context.Context, c console, history []turn) (string,
 	})
 	fmt.Fprintln(c.out)
 	if rescues > 0 {
-		fmt.Fprintf(c.err, "[this answer survived %d failure(s)]\n", rescues)
+		fmt.Fprintf(c.err, "[this answer survived %s]\n", failures(rescues))
 	}
 	return text.String(), err
+}
+
+func failures(n int) string {
+	if n == 1 {
+		return "1 failure"
+	}
+	return fmt.Sprintf("%d failures", n)
 }
 
 // readStream reads the events of a chat stream until [DONE]. A stream that ends

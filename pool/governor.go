@@ -72,6 +72,7 @@ func (p *Pool) reconcile(now time.Time) time.Time {
 	p.setFloorsLocked(now, s, &fx)
 	p.drainLocked(now, s, &fx)
 	p.cutoverLocked(now, s, &fx)
+	p.giveUpHeirsLocked(now, &fx)
 	p.refreshLocked(now, s, &fx)
 	if at := p.refillLocked(now, s, &fx); !at.IsZero() {
 		next = earlier(next, at)
@@ -95,6 +96,9 @@ func (p *Pool) carryOut(fx *effects) {
 	for _, e := range fx.events {
 		p.event(e)
 	}
+	for _, t := range fx.want { // before a connection is said to end, or the node restores it
+		t.link.out.want(t.n)
+	}
 	for _, l := range fx.away {
 		l.markDraining()
 		l.out.goAway(wire.Reason{Code: CodeDraining, Text: "the gateway moves"})
@@ -110,9 +114,6 @@ func (p *Pool) carryOut(fx *effects) {
 	}
 	for _, l := range fx.kill {
 		l.fail(linkFault{why: lossForced, detail: "did not end in time"})
-	}
-	for _, t := range fx.want {
-		t.link.out.want(t.n)
 	}
 	for _, t := range fx.dials {
 		p.wg.Add(1)

@@ -101,6 +101,14 @@ type pair struct {
 	outage          bool
 
 	asking, wanted int // connections of a reverse node: being added up, last told
+	awaited        heir
+}
+
+// heir is the replacement of a reverse writer: the node was asked for one more
+// connection, which takes the victim's place.
+type heir struct {
+	victim *writer   // nil: none is awaited
+	until  time.Time // then it is given up
 }
 
 func newPair(key pairKey, g *group) *pair {

@@ -55,11 +55,11 @@ func (o *outbox) takeLinkLocked(items []outItem) []outItem {
 	if c.hasPing {
 		items = append(items, outItem{typ: wire.TypePing, token: c.ping})
 	}
+	if c.hasWant { // before the end is announced: who is told to want fewer must not restore this one
+		items = append(items, outItem{typ: wire.TypeWant, token: c.want})
+	}
 	if c.goAway {
 		items = append(items, outItem{typ: wire.TypeGoAway, reason: c.reason})
-	}
-	if c.hasWant {
-		items = append(items, outItem{typ: wire.TypeWant, token: c.want})
 	}
 	c.hasPing, c.hasPong, c.goAway, c.hasWant = false, false, false, false
 	for _, r := range o.mu.replies {

@@ -125,6 +125,9 @@ func (p *Pool) refillPairLocked(r *refillRound, g *generation, pr *pair) {
 	need := g.needs(pr, r.s)
 	if slices.ContainsFunc(endpoints, isReverse) {
 		pr.asking += need
+		if v := pr.awaited.victim; v != nil && v.generation == g.id {
+			pr.asking++
+		}
 	}
 	lacking := max(0, need-r.have.byPair[pairGen{pr.key, g.id}])
 	pr.demand += lacking

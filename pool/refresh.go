@@ -78,10 +78,10 @@ func (p *Pool) refreshAfter(pr *pair) time.Duration {
 func (p *Pool) replaceLocked(g *generation, pr *pair, victim *writer, now time.Time, s *Settings, fx *effects) {
 	c := pr.circuit(victim.endpoint.Addr)
 	if victim.endpoint.Kind == Reverse {
-		// The node connects; an additional connection takes the victim's place.
-		if victim.rotate && victim.contour != contourDraining {
-			victim.rotate = false
-			p.startDrainLocked(victim, now, "rotated", fx)
+		if pr.awaited.victim == nil && p.reg.prepare(victim) {
+			pr.awaited = heir{victim, now.Add(heirTime)}
+			p.inv.replacements[replacementStarted]++
+			fx.events = append(fx.events, victim.describe(EventReplacementStarted))
 		}
 		return
 	}
@@ -91,6 +91,32 @@ func (p *Pool) replaceLocked(g *generation, pr *pair, victim *writer, now time.T
 	p.inv.replacements[replacementStarted]++
 	fx.events = append(fx.events, victim.describe(EventReplacementStarted))
 	p.launchLocked(dialTask{gen: g, pair: pr, endpoint: victim.endpoint, victim: victim}, fx)
+}
+
+// heirTime is how long a node may take to bring a successor: more than its longest
+// pause between two tries.
+const heirTime = maxReversePause + 5*time.Second
+
+// giveUpHeirsLocked ends replacements whose victim went another way, and those whose
+// successor does not come; then nothing has changed.
+func (p *Pool) giveUpHeirsLocked(now time.Time, fx *effects) {
+	for _, key := range sortedPairs(p.inv.pairs) {
+		pr := p.inv.pairs[key]
+		victim := pr.awaited.victim
+		switch {
+		case victim == nil:
+		case p.inv.writers[victim.id] != victim || victim.contour == contourDraining:
+			p.inv.replacements[replacementVictimGone]++
+			pr.awaited = heir{}
+		case now.After(pr.awaited.until):
+			p.reg.abort(victim)
+			p.inv.replacements[replacementAborted]++
+			e := victim.describe(EventReplacementFailed)
+			e.Reason = "the node does not connect"
+			fx.events = append(fx.events, e)
+			pr.awaited = heir{}
+		}
+	}
 }
 
 // finishReplacementLocked is the commit: under the guard of writers and

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"time"
 )
 
@@ -102,18 +103,21 @@ func (p *Pool) greetReverse(ctx context.Context, r *reverseListener, raw net.Con
 		p.event(Event{Kind: EventRefused, Endpoint: remoteAddr(raw), Reason: err.Error()})
 		return
 	}
-	w := p.adoptReverse(parts)
+	var fx effects
+	w := p.adoptReverse(parts, &fx)
 	if w == nil {
 		p.discard(parts)
 		return
 	}
 	p.event(w.describe(EventWriterUp))
+	p.carryOut(&fx)
 	p.poke()
 }
 
 // adoptReverse makes the connection a writer where one is missing: in a pending
-// generation first, since it waits for exactly that. Nil: none is missing.
-func (p *Pool) adoptReverse(parts linkParts) *writer {
+// generation first, since it waits for exactly that; or where one is to be
+// replaced. Nil: nowhere.
+func (p *Pool) adoptReverse(parts linkParts, fx *effects) *writer {
 	s := p.settings()
 	p.inv.Lock()
 	defer p.inv.Unlock()
@@ -129,19 +133,37 @@ func (p *Pool) adoptReverse(parts linkParts) *writer {
 		if !ok || pr == nil {
 			continue
 		}
-		if have.byPair[pairGen{key, g.id}] >= g.needs(pr, s) {
+		full := have.byPair[pairGen{key, g.id}] >= g.needs(pr, s)
+		victim := pr.awaited.victim
+		if full && (victim == nil || victim.generation != g.id) {
 			continue
 		}
 		pr.reachable = true
 		p.inv.connects[connectOK]++
 		w := p.newWriterLocked(pr, e, g.id, parts)
-		p.reg.publish(w)
+		if full {
+			pr.awaited = heir{}
+			fx.want = append(fx.want, wantTask{victim.link, reverseNeeds(alive, pr, s)})
+			p.finishReplacementLocked(dialTask{gen: g, pair: pr, endpoint: e, victim: victim}, w, fx)
+		} else {
+			p.reg.publish(w)
+		}
 		p.publishLocked()
 		pr.wanted = 0 // tell the newcomer too
 		return w
 	}
 	p.inv.connects[connectDiscarded]++
 	return nil
+}
+
+// reverseNeeds is how many connections of a reverse node all generations aim for.
+func reverseNeeds(alive []*generation, pr *pair, s *Settings) (n int) {
+	for _, g := range alive {
+		if slices.ContainsFunc(g.endpoints(pr.key), isReverse) {
+			n += g.needs(pr, s)
+		}
+	}
+	return n
 }
 
 // reverseEndpoint is where a reverse node stands in a generation's map.
@@ -157,11 +179,13 @@ func reverseEndpoint(g *generation, node string) (pairKey, Endpoint, bool) {
 	return pairKey{}, Endpoint{}, false
 }
 
-// tellReverseLocked sends the sums that changed to the nodes.
+// tellReverseLocked sends the sums that changed to the nodes, and again those that
+// a node does not reach: connections do not keep the order of what each is told.
 func (p *Pool) tellReverseLocked(fx *effects) {
+	living := p.censusLocked().living
 	for _, w := range p.sortedLocked() {
 		pr := p.inv.pairs[w.pair()]
-		if pr != nil && w.endpoint.Kind == Reverse && w.contour != contourDraining && pr.asking != pr.wanted {
+		if pr != nil && w.endpoint.Kind == Reverse && w.contour != contourDraining && (pr.asking != pr.wanted || living[w.pair()] < pr.asking) {
 			fx.want = append(fx.want, wantTask{w.link, pr.asking})
 		}
 	}

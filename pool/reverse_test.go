@@ -158,3 +158,80 @@ func TestReverseOverTLS(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Idle connections of a node that dials are replaced like those that are dialled:
+// the successor comes first, and the floor is never left.
+func TestReverseIdleWritersAreReplacedFirstThenDrained(t *testing.T) {
+	reverseWorld(t, func(w *world, n *node) {
+		s := w.pool.Snapshot().Settings
+		s.Floor = FloorStatic
+		if err := w.pool.Reload(s); err != nil {
+			t.Fatal(err)
+		}
+		w.applyMap(reverseMap("n1"))
+		settle(15 * time.Second)
+		early := w.pool.Snapshot().WriterLosses["discarded"] // it came before the map
+		for range 200 {
+			settle(time.Second)
+			if g := w.group("n1"); g.FloorCurrent < 3 {
+				t.Fatalf("below the floor: %+v", g)
+			}
+		}
+		snap := w.pool.Snapshot()
+		if n := snap.Replacements["committed"]; n < 9 || n > 18 {
+			t.Errorf("%d replacements in 200 s at 45 s: %v", n, snap.Replacements)
+		}
+		for _, ws := range snap.Writers {
+			if ws.Idle > 50*time.Second {
+				t.Errorf("idle for %v: %+v", ws.Idle, ws)
+			}
+		}
+		if got := len(n.srv.connections()); got > 4 {
+			t.Errorf("the node holds %d connections, want 3, and one that drains", got)
+		}
+		if n := snap.WriterLosses["discarded"]; n > early {
+			t.Errorf("%d connections came in vain", n)
+		}
+	})
+}
+
+// A successor that does not come leaves everything as it is.
+func TestReverseReplacementThatDoesNotCome(t *testing.T) {
+	reverseWorld(t, func(w *world, n *node) {
+		w.applyMap(reverseMap("n1"))
+		settle(40 * time.Second)
+		w.net.Refuse("gateway", true)
+		settle(40 * time.Second)
+		snap := w.pool.Snapshot()
+		if g := w.group("n1"); g.FloorCurrent < 2 || snap.Replacements["aborted"] == 0 || snap.Replacements["committed"] != 0 {
+			t.Errorf("%+v, %v: want the old ones to serve on", g, snap.Replacements)
+		}
+		mustEcho(t, w.open("n1", OpenOptions{}), []byte("still there"))
+		w.net.Refuse("gateway", false)
+		settle(2 * time.Minute)
+		if snap := w.pool.Snapshot(); snap.Replacements["committed"] == 0 {
+			t.Errorf("%v: want replacements now", snap.Replacements)
+		}
+	})
+}
+
+// Rotation brings a successor for each connection, and sessions stay.
+func TestReverseRotation(t *testing.T) {
+	reverseWorld(t, func(w *world, _ *node) {
+		w.applyMap(reverseMap("n1"))
+		settle(15 * time.Second)
+		s := w.open("n1", OpenOptions{})
+		w.pool.Rotate()
+		for range 30 {
+			settle(time.Second)
+			if g := w.group("n1"); g.FloorCurrent < 3 {
+				t.Fatalf("below the floor: %+v", g)
+			}
+		}
+		mustEcho(t, s, []byte("runs on"))
+		if n := w.pool.Snapshot().Replacements["committed"]; n != 3 {
+			t.Errorf("%d replaced, want 3", n)
+		}
+		s.Close(CodeNormal)
+	})
+}

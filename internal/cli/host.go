@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -179,7 +180,7 @@ func (h *host) openGateway(ctx context.Context) error {
 		Name: h.cfg.name, Version: version(), AllowHosts: h.cfg.allowHosts, AllowChaos: h.cfg.allowChaos, RequireKey: h.wantsKey(), Memory: h.cfg.memory,
 		Limits: answer.Limits{RescueTime: h.cfg.rescueTime, ShadeFrom: h.cfg.shadeFrom},
 		Store:  h.plane.Store(), Bus: h.plane.Bus(), Membership: h.plane.Membership(), Pool: h.pool,
-		Reverse: func() []string { return h.plane.Advertised(h.reverse) }, Files: h.modelFile, Sent: h.weights.Served,
+		Reverse: func() []string { return h.plane.Advertised(h.reverse) }, Knock: h.knock, Files: h.modelFile, Sent: h.weights.Served,
 		Events: h.events, Administrator: h.plane.Administrator, Log: h.cfg.log,
 	}
 	if h.links != nil {
@@ -191,6 +192,16 @@ func (h *host) openGateway(ctx context.Context) error {
 	h.gateway = gateway.New(cfg)
 	h.plane.UseEngines(h.gateway.Engines())
 	return nil
+}
+
+// knock shakes hands with a node's data port, and leaves.
+func (h *host) knock(ctx context.Context, node, address string) error {
+	d := tls.Dialer{Config: h.plane.Credentials().Client(identity.RoleNode, node)}
+	conn, err := d.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
 }
 
 // wantsKey says that the API asks for keys: always when others can reach it.

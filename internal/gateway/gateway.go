@@ -45,10 +45,11 @@ type Config struct {
 	Membership *control.Membership
 	Pool       *pool.Pool
 	Bus        control.Bus
-	Reverse    func() []string                            // where nodes connect that cannot be reached; nil: nowhere
-	Files      func(*control.ModelRecord) (string, error) // where a model's GGUF is on this machine
-	Sent       func() map[string]int64                    // bytes of weights that left this gateway, by content hash; nil: none do
-	Events     *event.Stream                              // where what happens is told; nil: one of its own
+	Reverse    func() []string                                       // where nodes connect that cannot be reached; nil: nowhere
+	Knock      func(ctx context.Context, node, address string) error // tries a node's data port; nil: who is out of reach stays so
+	Files      func(*control.ModelRecord) (string, error)            // where a model's GGUF is on this machine
+	Sent       func() map[string]int64                               // bytes of weights that left this gateway, by content hash; nil: none do
+	Events     *event.Stream                                         // where what happens is told; nil: one of its own
 	// Administrator says that a token is the operator's; nil: nobody administers over HTTP.
 	Administrator func(token string) bool
 	Log           *slog.Logger

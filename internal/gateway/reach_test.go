@@ -31,7 +31,7 @@ func TestWhoIsOutOfReach(t *testing.T) {
 	if len(lost) != 1 || lost[0].ID != "far" {
 		t.Fatalf("out of reach: %v, want far", lost)
 	}
-	r.give(lost[0])
+	r.give(now, lost[0])
 	if !r.unreachable(&view.Members[0]) || r.unreachable(&view.Members[1]) || !r.reversed("far") {
 		t.Error("far is not known as out of reach, or near is")
 	}
@@ -62,5 +62,55 @@ func TestAShortLossIsNoLackOfReach(t *testing.T) {
 		if lost := r.lost(now.Add(time.Duration(i)*time.Second), view, func(string) bool { return up }); lost != nil {
 			t.Fatalf("second %d: %v", i, lost)
 		}
+	}
+}
+
+// A node out of reach is tried again, less and less often; two answers in a row
+// bring it back, and one that was lost again after that has to wait.
+func TestANodeComesBackIntoReach(t *testing.T) {
+	m := &control.Member{ID: "a", Record: &control.NodeRecord{ID: "a", Incarnation: 7}}
+	var r reach
+	now := time.Unix(1000, 0)
+	r.give(now, m)
+	if due := r.due(now.Add(knockFirst - 1)); due != nil {
+		t.Errorf("too early: %v", due)
+	}
+	pause := knockFirst
+	for range 8 {
+		now = now.Add(pause)
+		if due := r.due(now); len(due) != 1 {
+			t.Fatalf("after %s: %v", pause, due)
+		}
+		if due := r.due(now); due != nil {
+			t.Errorf("twice at once: %v", due)
+		}
+		if r.tried(now, "a", false) {
+			t.Error("silence brings it back")
+		}
+		pause = min(2*pause, knockMost)
+	}
+	now = now.Add(knockMost)
+	if len(r.due(now)) != 1 || r.tried(now, "a", true) || !r.unreachable(m) {
+		t.Error("one answer is enough")
+	}
+	now = now.Add(knockFirst)
+	if len(r.due(now)) != 1 || r.tried(now, "a", false) {
+		t.Error("an answer is not confirmed at once")
+	}
+	now = now.Add(2 * knockFirst)
+	r.due(now)
+	r.tried(now, "a", true)
+	now = now.Add(knockFirst)
+	if len(r.due(now)) != 1 || !r.tried(now, "a", true) || r.unreachable(m) || r.reversed("a") {
+		t.Error("two answers in a row are not enough")
+	}
+	r.give(now, m)
+	if due := r.due(now.Add(knockMost - 1)); due != nil {
+		t.Errorf("lost again, and tried at once: %v", due)
+	}
+	m.Record.Incarnation++
+	r.give(now, m)
+	if due := r.due(now.Add(knockFirst)); len(due) != 1 {
+		t.Error("a new start has to wait for the old one's sins")
 	}
 }

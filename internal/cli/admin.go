@@ -70,8 +70,21 @@ func until(t time.Time) string {
 	case left < 0:
 		return "expired"
 	default:
-		return "in " + left.Round(time.Minute).String()
+		return "in " + roughly(left)
 	}
+}
+
+// roughly is a time in its largest unit that still tells something.
+func roughly(d time.Duration) string {
+	switch {
+	case d >= 48*time.Hour:
+		return fmt.Sprintf("%.0f days", d.Hours()/24)
+	case d >= 2*time.Hour:
+		return fmt.Sprintf("%.0f hours", d.Hours())
+	case d >= time.Minute:
+		return fmt.Sprintf("%.0f minutes", d.Minutes())
+	}
+	return "less than a minute"
 }
 
 func orDash(s string) string {

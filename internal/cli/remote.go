@@ -109,7 +109,10 @@ func (w where) call(ctx context.Context, method, path string, body any) (*http.R
 func remoteFault(resp *http.Response) error {
 	b, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<16))
 	var body struct{ Error openai.Error }
-	if json.Unmarshal(b, &body) == nil && body.Error.Message != "" {
+	switch known := json.Unmarshal(b, &body) == nil && body.Error.Message != ""; {
+	case known && resp.StatusCode == http.StatusUnauthorized:
+		return errors.New(body.Error.Message + " Here it goes into --key or $HECATE_API_KEY.")
+	case known:
 		return errors.New(body.Error.Message)
 	}
 	return fmt.Errorf("the gateway answered %s", resp.Status)

@@ -249,10 +249,17 @@ func (g *Gateway) modelReport(m *Model, doc *control.PlanDocument, view *control
 	}
 	for _, u := range doc.Plan.Unplaced {
 		if u.Model == m.Record.ID && !m.Record.Spec.Expert {
-			st.Why = append(st.Why, fmt.Sprintf("%d copies of %s found no room: %s", u.Copies, u.Model, u.Reason))
+			st.Why = append(st.Why, fmt.Sprintf("%s of %s found no room: %s", copies(u.Copies), u.Model, u.Reason))
 		}
 	}
 	return r
+}
+
+func copies(n int) string {
+	if n == 1 {
+		return "1 copy"
+	}
+	return fmt.Sprintf("%d copies", n)
 }
 
 // Settled says that the model can be asked and that every planned copy lives.

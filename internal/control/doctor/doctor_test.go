@@ -150,7 +150,7 @@ func TestMulticastIsTried(t *testing.T) {
 	if !controltest.InNetwork(t) {
 		return
 	}
-	if f := find(t, doctor.Run(t.Context(), doctor.Config{}), "multicast", "hears itself at"); f.Status != doctor.OK {
+	if f := find(t, doctor.Run(t.Context(), doctor.Config{}), "multicast", "hears its own announcements"); f.Status != doctor.OK {
 		t.Error(f)
 	}
 }

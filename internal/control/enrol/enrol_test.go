@@ -158,6 +158,9 @@ func TestWhoIsNotLetIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	revoked := e.token(t, TokenOptions{})
+	if err := e.tokens.Revoke(t.Context(), "nobody"); !errors.Is(err, ErrTokenUnknown) || !strings.Contains(err.Error(), "token ls") {
+		t.Errorf("revoking what is not there: %v", err)
+	}
 	if err := e.tokens.Revoke(t.Context(), revoked.ID()); err != nil {
 		t.Fatal(err)
 	}

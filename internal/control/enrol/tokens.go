@@ -108,6 +108,9 @@ func (ts *Tokens) List(ctx context.Context) ([]TokenRecord, error) {
 // Revoke makes a token worthless. Machines that it let in stay.
 func (ts *Tokens) Revoke(ctx context.Context, id string) error {
 	if err := ts.store.Delete(ctx, control.BucketKeys, tokenKey+id, 0); err != nil {
+		if errors.Is(err, control.ErrNotFound) {
+			return fmt.Errorf("there is no join token %q; `hecate token ls` lists them: %w", id, ErrTokenUnknown)
+		}
 		return fmt.Errorf("revoking token %q: %w", id, err)
 	}
 	return nil

@@ -84,13 +84,9 @@ func TestStuckClientsHoldNobody(t *testing.T) {
 	want := s.Ask(harness.Story, limit64(nil)).Text()
 	var stuck []net.Conn
 	for range 6 {
-		c, err := net.Dial("tcp", strings.TrimPrefix(s.URL, "http://"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
 		// Small buffers and long events: the gateway cannot get rid of what it has.
-		_ = c.(*net.TCPConn).SetReadBuffer(4 << 10)
+		c := dialNarrow(t, strings.TrimPrefix(s.URL, "http://"))
+		defer c.Close()
 		body := fmt.Sprintf(`{"model":%q,"stream":true,"logprobs":true,"top_logprobs":20,"n":4,"temperature":0,"messages":[{"role":"user","content":%q}]}`, harness.Model, harness.Story)
 		fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", strings.TrimPrefix(s.URL, "http://"), len(body), body)
 		line, err := bufio.NewReaderSize(c, 16).ReadString('\n')

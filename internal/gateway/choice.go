@@ -22,11 +22,15 @@ type piece struct {
 	err    error         // instead of all the rest
 }
 
+// last says that nothing follows.
+func (p piece) last() bool { return p.finish != "" || p.err != nil }
+
 // choice is one of a request's alternatives while it is generated.
 type choice struct {
 	index   int
 	answer  atomic.Pointer[answer.Answer] // replaced once, when a second try was faster
 	spoke   bool
+	parted  bool // nodes hold nothing of it any more
 	speaker Speaker
 	ear     *ear // nil: there is nothing to call
 	text    Text
@@ -90,8 +94,10 @@ func (c *choice) finish(text, reason string) piece {
 	return piece{choice: c.index, text: text, calls: calls, tokens: c.held, finish: reason}
 }
 
-// run sends all pieces of the choice, the last with a finish or an error.
+// run sends all pieces of the choice, the last with a finish or an error. When it
+// returns, nodes hold nothing of the choice any more.
 func (c *choice) run(ctx context.Context, out chan<- piece) {
+	defer func() { c.answer.Load().Close() }()
 	for {
 		p, err := c.next()
 		if err != nil {
@@ -99,16 +105,51 @@ func (c *choice) run(ctx context.Context, out chan<- piece) {
 		}
 		select {
 		case out <- p:
-		case <-ctx.Done():
-			return
+		default:
+			if !c.wait(ctx, out, p) {
+				return
+			}
 		}
-		if p.finish != "" && c.produced == c.answer.Load().Generated() {
-			c.answer.Load().Settle()
-		}
-		if p.finish != "" || p.err != nil {
+		if p.last() {
+			c.part(p)
 			return
 		}
 	}
+}
+
+// stalled is how long a piece waits for its client before the nodes' needs count.
+const stalled = 100 * time.Millisecond
+
+// wait is for a client that has not read what was sent before. Nodes need not wait
+// for him as well: an answer that is over leaves them, and so does one that uses
+// what they are to give up. It goes on elsewhere, with its tokens, once he reads.
+func (c *choice) wait(ctx context.Context, out chan<- piece, p piece) bool {
+	look := time.NewTicker(stalled)
+	defer look.Stop()
+	for {
+		select {
+		case out <- p:
+			return true
+		case <-ctx.Done():
+			return false
+		case <-look.C:
+			if p.last() {
+				c.part(p)
+			} else {
+				c.answer.Load().StepAside()
+			}
+		}
+	}
+}
+
+// part lets the nodes go after the last piece, once.
+func (c *choice) part(last piece) {
+	a := c.answer.Load()
+	if !c.parted && last.finish != "" && c.produced == a.Generated() {
+		a.Settle()
+	}
+	c.parted = true
+	a.Close()
 }
 
 // gone says that an error only means that nobody waits for the answer any more.

@@ -89,7 +89,7 @@ func (g *Gateway) serve(h handler) http.HandlerFunc {
 		switch {
 		case err == nil:
 			g.counts.finished.Add(1)
-		case r.Context().Err() != nil:
+		case r.Context().Err() != nil || errors.Is(err, errDeaf):
 			g.counts.left.Add(1)
 			g.log.Info("client left", "status", statusClientGone, "path", r.URL.Path, "request", w.Header().Get("X-Request-Id"))
 		default:

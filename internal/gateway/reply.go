@@ -46,7 +46,9 @@ func (g *Gateway) reply(w http.ResponseWriter, r *http.Request, wish wish, body 
 	wish.standIn = willing && wish.transferable() && g.hasStandIn(wish.model)
 	d := &delivery{gateway: g, w: w, r: r, words: words, tale: newTale(w, r, &wish)}
 	if body.Stream {
-		d.stream = newStream(w)
+		var unhook func() bool
+		d.stream, unhook = newStream(w, r)
+		defer unhook()
 	}
 	defer func() { keyOf(r.Context()).spend(d.tale.tokens()) }()
 	defer d.tale.tell(g.log) // also when a broken stream unwinds from here
@@ -129,7 +131,7 @@ func replyWhole(w http.ResponseWriter, r *http.Request, gen *generation, words w
 	}
 	gen.head(w.Header())
 	w.Header().Set("Content-Type", "application/json")
-	return json.NewEncoder(w).Encode(words.whole(gen, parts))
+	return json.NewEncoder(patient{w, http.NewResponseController(w)}).Encode(words.whole(gen, parts))
 }
 
 // waitFor takes pieces until all choices are finished.

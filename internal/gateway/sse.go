@@ -1,10 +1,13 @@
 package gateway
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -26,13 +29,16 @@ const writePatience = 30 * time.Second
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
+	client  context.Context   // ends when the client is gone
 	head    func(http.Header) // of the answer that is sent
 	started bool
 	buf     []byte
 }
 
-func newStream(w http.ResponseWriter) *stream {
-	return &stream{w: w, control: http.NewResponseController(w)}
+// newStream makes a stream to the client of a request. unhook ends what watches him.
+func newStream(w http.ResponseWriter, r *http.Request) (s *stream, unhook func() bool) {
+	s = &stream{w: w, control: http.NewResponseController(w), client: r.Context()}
+	return s, context.AfterFunc(s.client, func() { _ = s.control.SetWriteDeadline(time.Now()) })
 }
 
 // start writes status and headers, once.
@@ -65,16 +71,41 @@ func (s *stream) raw(data []byte) error {
 	return s.write(s.buf)
 }
 
+// patient writes to a client who must take something every writePatience.
+type patient struct {
+	w       io.Writer
+	control *http.ResponseController
+}
+
+// patientPiece is what he must take in that time, in bytes.
+const patientPiece = 16 << 10
+
+// Write implements io.Writer.
+func (p patient) Write(b []byte) (done int, err error) {
+	for piece := range slices.Chunk(b, patientPiece) {
+		_ = p.control.SetWriteDeadline(time.Now().Add(writePatience)) // not every writer can
+		n, err := p.w.Write(piece)
+		if done += n; err != nil {
+			return done, fmt.Errorf("%w: %w", errDeaf, err)
+		}
+	}
+	return done, nil
+}
+
 func (s *stream) write(b []byte) error {
-	if err := sendNow(s.w, s.control, b); err != nil {
+	if err := sendNow(s.client, s.w, s.control, b); err != nil {
 		return fmt.Errorf("%w: %w", errDeaf, err)
 	}
 	return nil
 }
 
-// sendNow writes at once, or fails when the client takes nothing for too long.
-func sendNow(w http.ResponseWriter, control *http.ResponseController, b []byte) error {
+// sendNow writes at once, or fails when the client is gone or takes nothing for too
+// long.
+func sendNow(client context.Context, w http.ResponseWriter, control *http.ResponseController, b []byte) error {
 	_ = control.SetWriteDeadline(time.Now().Add(writePatience)) // not every writer can
+	if client.Err() != nil {
+		return context.Cause(client) // or this would be the last deadline that is set
+	}
 	if _, err := w.Write(b); err != nil {
 		return err
 	}

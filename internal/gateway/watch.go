@@ -203,4 +203,4 @@ func (s *watch) comment() error {
 	return s.flush()
 }
 
-func (s *watch) flush() error { return sendNow(s.w, s.control, s.buf) }
+func (s *watch) flush() error { return sendNow(context.Background(), s.w, s.control, s.buf) }

@@ -103,7 +103,7 @@ func (a *Answer) Next() (stage.Token, error) {
 	a.story.asked()
 	fed := a.shades.pace.feeding.Load() > 0
 	a.waitedAgain = false
-	a.makeWay()
+	a.MakeWay()
 	err := a.insist(func() (err error) {
 		if err = a.ready(); err != nil {
 			return err

@@ -12,10 +12,11 @@ var errYields = errors.New("the node is to give these layers up")
 // look asks the router.
 const stuckPause = 250 * time.Millisecond
 
-// makeWay moves the answer off a node that is to give up what it uses, between
-// two tokens and only when there is somewhere to go: a rescue without a failure.
-// Until then, it goes on where it is.
-func (a *Answer) makeWay() {
+// MakeWay moves the answer off a node that is to give up what it uses, between
+// two calls of Next and only when there is somewhere to go: a rescue without a
+// failure. Until then, it goes on where it is. The old node's state is freed at
+// once; the new one is fed by the next call of Next, which makes way as well.
+func (a *Answer) MakeWay() {
 	if a.run.Yields == nil || time.Since(a.stuck) < stuckPause {
 		return
 	}
@@ -33,5 +34,17 @@ func (a *Answer) makeWay() {
 		a.story.noticed(f, len(a.tokens))
 		a.adopt(grant, kind)
 		return // the next token looks at what is left
+	}
+}
+
+// StepAside is MakeWay for an answer whose client takes nothing for now. When there
+// is nowhere to go, it leaves all the same what is to be given up: its tokens are
+// enough to begin there or elsewhere once more, when somebody wants the next one.
+func (a *Answer) StepAside() {
+	a.MakeWay()
+	for i, s := range a.grant.Route.Stages {
+		if a.run.Yields != nil && a.run.Yields(s.Node, a.job.Model, s.Layers) {
+			a.leave(i)
+		}
 	}
 }

@@ -47,3 +47,53 @@ func TestAnAnswerThatCannotMakeWayStays(t *testing.T) {
 		t.Errorf("%d rescues, events %v, want none", a.Rescues(), f.events)
 	}
 }
+
+// Whose client reads nothing leaves what is to be given up, with or without a place
+// to go, and begins anew once somebody wants the next token.
+func TestAnAnswerStepsAside(t *testing.T) {
+	j := job(5, 20)
+	for _, somewhere := range []bool{true, false} {
+		f := threeStages()
+		if !somewhere {
+			f.spares = nil
+		}
+		r := f.runner(Limits{})
+		given := false
+		r.Yields = func(node, _ string, _ swarm.LayerRange) bool { return given && node == "b" }
+		a, err := r.Start(t.Context(), j)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out []int32
+		for i := range j.MaxTokens {
+			if i == 7 {
+				given = true
+				for range 3 {
+					a.StepAside()
+				}
+				if n := len(f.nodes["b"].kept); n != 0 {
+					t.Errorf("somewhere to go %v: the node still keeps %d states", somewhere, n)
+				}
+				if n := len(f.nodes["c"].kept); n != 1 {
+					t.Errorf("somewhere to go %v: the other node keeps %d states, want 1", somewhere, n)
+				}
+				given = somewhere
+			}
+			token, err := a.Next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, token.ID)
+		}
+		a.Close()
+		if want := whole(t, j); !slices.Equal(out, want) {
+			t.Errorf("somewhere to go %v: %v, want %v", somewhere, out, want)
+		}
+		if rows := f.rowsOf("c"); rows != len(j.Prompt)+j.MaxTokens-1 {
+			t.Errorf("somewhere to go %v: the stage that stayed computed %d rows", somewhere, rows)
+		}
+		if len(f.grants) != 0 {
+			t.Errorf("reservations left: %v", f.grants)
+		}
+	}
+}

@@ -569,6 +569,28 @@ func TestRescue(t *testing.T) {
 	}
 }
 
+// A node that gave up what an answer used may go on with what it still has, once it
+// has said what that is.
+func TestANodeThatGaveLayersUpServesOthers(t *testing.T) {
+	w := newWorld(Config{Policy: swarm.Policy{Explore: -1, ConfirmedOnly: true}}, copies(1), 2, 1000)
+	w.node("n1").layers = swarm.Layers(6, layers-1)
+	w.report()
+	g := w.choose(t, 100)
+	w.d.SetPlan(halves(1))
+	refused := []answer.Failure{{Node: "n0", Kind: answer.Refused, Err: &stage.Error{Code: stage.CodeNotHeld}}}
+	w.node("n0").layers = swarm.Layers(0, 5)
+	if _, _, err := w.d.Rescue(t.Context(), need(100), g, refused, answer.Progress{Tokens: 99, StatesKept: true}); !errors.Is(err, swarm.ErrNoRoute) {
+		t.Errorf("before it said what it has: %v", err)
+	}
+	w.report()
+	next, kind, err := w.d.Rescue(t.Context(), need(100), g, refused, answer.Progress{Tokens: 99, StatesKept: true, Again: true})
+	if err != nil || kind != answer.Copy || len(next.Route.Stages) != 2 || !next.Route.Uses("n0") {
+		t.Fatalf("%s, %s, %v", next.Route, kind, err)
+	}
+	w.d.Release(next)
+	w.idle(t)
+}
+
 func TestAroundASlowNode(t *testing.T) {
 	w := newWorld(Config{}, copies(2), 2, 1000)
 	g := w.choose(t, 100)

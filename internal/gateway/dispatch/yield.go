@@ -1,15 +1,22 @@
 package dispatch
 
 import (
+	"errors"
 	"slices"
 
 	"hecate/internal/gateway/answer"
+	"hecate/internal/stage"
 	"hecate/swarm"
 )
 
-// yielding says that no node failed: one is to give layers up.
+// yielding says that no node failed: one is to give layers up, or has done so. It
+// may serve others.
 func yielding(failed []answer.Failure) bool {
-	return !slices.ContainsFunc(failed, func(f answer.Failure) bool { return f.Kind != answer.Yielding })
+	return !slices.ContainsFunc(failed, func(f answer.Failure) bool {
+		var refusal *stage.Error
+		gaveUp := f.Kind == answer.Refused && errors.As(f.Err, &refusal) && refusal.Code == stage.CodeNotHeld
+		return f.Kind != answer.Yielding && !gaveUp
+	})
 }
 
 // elsewhereLocked is a whole new route for the rest of an answer, which may use

@@ -76,13 +76,7 @@ func (c *cells) index(at int) int {
 // room is how long the run that begins at a cell may become where it is.
 func (c *cells) room(at int, rescue bool) int {
 	i := c.index(at)
-	end := c.total
-	if !rescue {
-		end -= c.reserve
-	}
-	if i+1 < len(c.used) {
-		end = min(end, c.used[i+1].at)
-	}
+	_, end := c.bounds(i, i, rescue)
 	return max(end-at, c.used[i].n)
 }
 
@@ -96,10 +90,72 @@ type move struct{ from, to, n int }
 // moves in an order in which each may overwrite only what moved before it.
 func (c *cells) compact() []move { return c.pack(-1, 0) }
 
-// widen slides the runs together so that the one that begins at a cell becomes
-// n cells long. There are enough free ones. The moves are in an order as
-// compact's.
-func (c *cells) widen(at, n int) []move { return c.pack(c.index(at), n) }
+// widen makes the run that begins at a cell n cells long by sliding others out of
+// its way: those between it and the nearest gaps that together are large enough, or
+// all of them. There are enough free cells. The moves are in an order as compact's.
+func (c *cells) widen(at, n int, rescue bool) []move {
+	i := c.index(at)
+	first, last, ok := c.nearest(i, n-c.used[i].n, rescue)
+	if !ok {
+		return c.pack(i, n)
+	}
+	var moves []move
+	slide := func(k, to int) {
+		if s := c.used[k]; s.at != to {
+			moves = append(moves, move{s.at, to, s.n})
+			c.used[k].at = to
+		}
+	}
+	from, end := c.bounds(first, last, rescue)
+	for k := first; k <= i; k++ { // down
+		slide(k, from)
+		from += c.used[k].n
+	}
+	for k := last; k > i; k-- { // up
+		end -= c.used[k].n
+		slide(k, end)
+	}
+	c.used[i].n = n
+	return moves
+}
+
+// nearest finds the runs around one of them that have so many free cells between
+// and beside them, and of which the fewest cells would move.
+func (c *cells) nearest(i, more int, rescue bool) (first, last int, ok bool) {
+	least := 0
+	for l, left := i, 0; l >= 0; l-- {
+		left += c.used[l].n
+		for r, cells := i, left; r < len(c.used); r++ {
+			if r > i {
+				cells += c.used[r].n
+			}
+			from, end := c.bounds(l, r, rescue)
+			if c.used[r].at+c.used[r].n > end || ok && cells >= least {
+				break
+			}
+			if end-from-cells >= more {
+				first, last, least, ok = l, r, cells, true
+				break
+			}
+		}
+	}
+	return first, last, ok
+}
+
+// bounds is where a row of runs may lie: up to its neighbours, and the reserve.
+func (c *cells) bounds(first, last int, rescue bool) (from, end int) {
+	if first > 0 {
+		from = c.used[first-1].at + c.used[first-1].n
+	}
+	end = c.total
+	if !rescue {
+		end -= c.reserve
+	}
+	if last+1 < len(c.used) {
+		end = min(end, c.used[last+1].at)
+	}
+	return from, end
+}
 
 // pack lays the runs side by side in their order, one of them, if any, with a new
 // length. Those that go down move first, from the lowest on; then those that go

@@ -95,7 +95,7 @@ func TestCellsKeepWhatTheyHoldWhileRunsGrow(t *testing.T) {
 			w.check(t)
 		}
 	}
-	for _, w := range []growth{inPlace, toGap, packed} {
+	for _, w := range []growth{inPlace, toGap, slid} {
 		if ways[w] < 100 {
 			t.Errorf("only %d runs grew by way %d: %v", ways[w], w, ways)
 		}
@@ -159,12 +159,12 @@ func (w *written) growOne(by int, rescue bool) growth {
 		w.cells.give(run.at)
 		run.at = to
 	case w.cells.open(rescue) >= by:
-		way = packed
+		way = slid
 		owners := map[int]*writtenRun{}
 		for _, o := range w.runs {
 			owners[o.at] = o
 		}
-		for _, m := range w.cells.widen(run.at, n) {
+		for _, m := range w.cells.widen(run.at, n, rescue) {
 			w.move(m)
 			owners[m.from].at = m.to
 		}

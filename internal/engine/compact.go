@@ -52,10 +52,11 @@ func (c *core) compact(name string, r Range) error {
 func (c *core) moveAllLocked(m *model, i int, moves []move) (err error) {
 	owners := c.ownersLocked(m, i)
 	for _, mv := range moves {
-		if err == nil {
+		s := owners[mv.from]
+		if mv.n = s.held; err == nil && mv.n > 0 { // the rest of the run is empty
 			err = c.k.move(m.layers[i].unit, mv)
 		}
-		*owners[mv.from] = mv.to
+		s.starts[i-s.layers.First] = mv.to
 	}
 	if err != nil {
 		// The cache of this layer is lost; its sessions must not go on.
@@ -65,14 +66,12 @@ func (c *core) moveAllLocked(m *model, i int, moves []move) (err error) {
 	return err
 }
 
-// ownersLocked finds, for each run of a layer, where its session keeps the cell at
-// which it begins.
-func (c *core) ownersLocked(m *model, layer int) map[int]*int {
-	owners := map[int]*int{}
+// ownersLocked finds the sessions of a layer by the cells at which their runs begin.
+func (c *core) ownersLocked(m *model, layer int) map[int]*session {
+	owners := map[int]*session{}
 	for s := range c.sessions {
 		if s.model == m && layer >= s.layers.First && layer <= s.layers.Last {
-			at := &s.starts[layer-s.layers.First]
-			owners[*at] = at
+			owners[s.starts[layer-s.layers.First]] = s
 		}
 	}
 	return owners

@@ -40,26 +40,37 @@ func TestGapsAreJoined(t *testing.T) {
 // TestGapsAreNotJoinedInVain: a session for which there is no room at all does
 // not move others, and the reserve stays closed to it.
 func TestGapsAreNotJoinedInVain(t *testing.T) {
-	k := &imitation{moveError: errors.New("moved")}
+	k := &imitation{}
 	c := imitated(t, Options{Cells: 80, RescueShare: 8}, k)
 	small := mustOpen(t, c, Range{0, 3}, 20)
-	mustOpen(t, c, Range{0, 3}, 30)
+	hold(t, mustOpen(t, c, Range{0, 3}, 30))
+	k.moveError = errors.New("moved")
 	small.Close()
 	_, err := c.Open(t.Context(), SessionOptions{Model: "m", Layers: Range{0, 3}, Cells: 41})
 	wantError(t, "41 of 40 open cells", err, ErrNoCells)
 }
 
+// hold puts something into a session's cells, which would have to move along.
+func hold(t *testing.T, s *session) {
+	t.Helper()
+	if _, err := s.Step(t.Context(), Input{Tokens: []int32{1}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestFailedMoveEndsTheLayersSessions(t *testing.T) {
 	broken := errors.New("broken")
-	k := &imitation{moveError: broken}
+	k := &imitation{}
 	c := imitated(t, Options{Cells: 100, RescueShare: -1}, k)
 	small := mustOpen(t, c, Range{0, 3}, 30)
 	moved := mustOpen(t, c, Range{0, 3}, 40)
 	other := mustOpen(t, c, Range{1, 1}, 10)
+	hold(t, moved)
+	k.moveError = broken
 	small.Close()
 	_, err := c.Open(t.Context(), SessionOptions{Model: "m", Layers: Range{0, 3}, Cells: 50})
 	wantError(t, "open", err, broken)
-	_, err = moved.Step(t.Context(), Input{Tokens: []int32{1}})
+	_, err = moved.Step(t.Context(), Input{Position: 1, Tokens: []int32{1}})
 	wantError(t, "step", err, broken)
 	moved.Close()
 	if other.Held() != 0 {

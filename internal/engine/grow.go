@@ -6,8 +6,8 @@ import (
 )
 
 // A session takes cells for as much of an answer as is likely, and grows when it
-// gets longer. Most often the cells behind its run are free; else the run moves
-// to a gap that is large enough, or the runs of the layer are slid together.
+// gets longer. Best, the cells behind its run are free; else the run moves to a gap
+// that is large enough, or others slide out of its way.
 
 // A way to enlarge a session's run on one layer.
 type growth int
@@ -15,7 +15,7 @@ type growth int
 const (
 	inPlace growth = iota // the cells behind it are free
 	toGap                 // it moves
-	packed                // all runs of the layer are slid together
+	slid                  // others slide out of its way
 )
 
 // Grow implements Session.
@@ -85,7 +85,7 @@ func (s *session) waysLocked(n int) ([]growth, error) {
 		case largest >= n:
 			ways[i] = toGap
 		case c.open(s.rescue) >= n-have:
-			ways[i] = packed
+			ways[i] = slid
 		default:
 			return nil, &CellsError{Model: s.model.name, Layer: s.layers.First + i, Need: n, Free: have + max(0, c.open(s.rescue))}
 		}
@@ -122,8 +122,8 @@ func (c *core) growLayerLocked(s *session, i, n int, way growth) error {
 	case inPlace:
 		l.cells.extend(at, max(n, l.cells.used[l.cells.index(at)].n))
 		return nil
-	case packed:
-		return c.moveAllLocked(s.model, layer, l.cells.widen(at, n))
+	case slid:
+		return c.moveAllLocked(s.model, layer, l.cells.widen(at, n, s.rescue))
 	}
 	to, _, _ := l.cells.take(n, s.rescue)
 	if s.held > 0 {

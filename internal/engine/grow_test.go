@@ -150,6 +150,7 @@ func TestFailedMovesWhileGrowing(t *testing.T) {
 	if _, err := s.Step(t.Context(), Input{Tokens: count(10)}); err != nil {
 		t.Fatal(err)
 	}
+	hold(t, beside)
 	k.moveError = broken
 	wantError(t, "into a gap", s.Grow(t.Context(), 50), broken)
 	if n := c.Fragments()[0].CellsFree; n != 70 {
@@ -160,7 +161,7 @@ func TestFailedMovesWhileGrowing(t *testing.T) {
 		t.Errorf("after it: %v, %v", out.Logits, err)
 	}
 	wantError(t, "by sliding", s.Grow(t.Context(), 90), broken)
-	_, err = beside.Step(t.Context(), Input{Tokens: []int32{1}})
+	_, err = beside.Step(t.Context(), Input{Position: 1, Tokens: []int32{1}})
 	wantError(t, "the neighbour's step", err, broken)
 	s.Close()
 	beside.Close()

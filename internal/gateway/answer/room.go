@@ -204,7 +204,11 @@ func (a *Answer) giveWay(failed []Failure, because error) error {
 	a.grant = grant
 	a.publish()
 	a.span(Span{Kind: SpanQueue, Began: began, Route: grant.Route.String()})
-	if a.story.rescuing() {
+	switch {
+	case !a.story.rescuing():
+	case a.Generated() == 0:
+		a.story.goesOn(Reroute)
+	default:
 		a.story.goesOn(Copy)
 	}
 	a.follow(grant.Route)

@@ -56,8 +56,8 @@ func (s *Server) Handle(ctx context.Context, sess pool.Session) {
 		s.keeper.drop(place, r)
 		s.refuse(ctx, sess, err)
 	default:
-		s.log.Info("stage kept for a reconnect", "job", r.open.Session, "layers", fmt.Sprintf("%d-%d", r.open.First, r.open.Last), "because", loss(sess))
-		s.keeper.keep(place, r)
+		s.log.Info("a stage lost its connection", "job", r.open.Session, "layers", fmt.Sprintf("%d-%d", r.open.First, r.open.Last), "kept", r.session.Held(), "because", loss(sess))
+		s.part(place, r, sess)
 		s.gauge.closed(nil)
 	}
 }
@@ -121,16 +121,16 @@ func (s *Server) accept(ctx context.Context, sess pool.Session, getUp context.Ca
 		err = s.welcome(ctx, sess, r)
 	}
 	if err != nil {
-		s.part(place, r)
+		s.part(place, r, sess)
 		return nil, nil, err
 	}
 	return place, r, nil
 }
 
-// part leaves a stage whose connection broke before it was used. What it holds
-// may be asked for once more.
-func (s *Server) part(place *seat, r *running) {
-	if r.session.Held() == 0 {
+// part leaves a stage whose connection broke. What it holds may be asked for once
+// more, unless the gateway has said that it will not; nothing is not worth keeping.
+func (s *Server) part(place *seat, r *running, sess pool.Session) {
+	if ended(sess) || r.session.Held() == 0 {
 		s.keeper.drop(place, r)
 		return
 	}

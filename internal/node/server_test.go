@@ -267,3 +267,44 @@ func TestAKeptStageGrows(t *testing.T) {
 		}
 	}
 }
+
+// A gateway that comes back only to say that it is over has the kept stage freed, at
+// once; it needs no room for that, and knows nothing of the answer.
+func TestAKeptStageIsDismissed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.begin(last("a", 5, 6, 7), stage.Step{Hidden: make([]float32, 3*fakeWidth), Width: fakeWidth, Want: stage.WantToken})
+		c.end(pool.CodeLost, false)
+		synctest.Wait()
+		o := last("a", 5)
+		o.Resume, o.Rescue, o.Shadow, o.Cells = true, true, true, 1
+		c, opened, err := w.dial(o)
+		if err != nil || opened.Held != 3 {
+			t.Fatalf("%+v, %v, want 3 held", opened, err)
+		}
+		c.end(pool.CodeNormal, true)
+		synctest.Wait()
+		if n := w.engine.sessions(); n != 0 {
+			t.Errorf("%d sessions are kept", n)
+		}
+	})
+}
+
+// A gateway whose client left before the node's yes was read wants the stage no more,
+// and a stage that holds nothing is not worth waiting for anybody.
+func TestAStageThatNobodyUsedIsNotKept(t *testing.T) {
+	for _, code := range []pool.CloseCode{pool.CodeNormal, pool.CodeCancelled, pool.CodeTimeout, pool.CodeLost} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			c, _, err := w.dial(first("a"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.end(code, true)
+			synctest.Wait()
+			if n := w.engine.sessions(); n != 0 {
+				t.Errorf("%s: %d sessions are kept", code, n)
+			}
+		})
+	}
+}

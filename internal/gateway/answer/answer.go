@@ -42,6 +42,7 @@ type Answer struct {
 	proven   int     // positions that a whole route has computed: they kill nobody
 	purse    *purse
 	shades   shades
+	orphans  map[orphan]bool
 	sessions map[swarm.Stage]string // of stages that a shadow had begun; others are called as the job
 
 	facts atomic.Pointer[facts] // what others may ask
@@ -161,10 +162,12 @@ func (a *Answer) Close() {
 	a.clear()
 	for i, l := range a.links {
 		if l != nil {
+			a.adopted(l)
 			l.end()
 		}
 		a.links[i] = nil
 	}
+	a.dismiss()
 	if a.grant.Token != 0 {
 		a.run.Router.Release(a.grant)
 		a.grant.Token = 0

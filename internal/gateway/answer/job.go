@@ -3,7 +3,6 @@ package answer
 import (
 	"context"
 	"log/slog"
-	"sync"
 	"time"
 
 	"hecate/internal/sampling"
@@ -243,7 +242,7 @@ type Runner struct {
 
 	hedges     hedges
 	casualties casualties
-	trial      sync.Mutex // held while an answer computes what may have killed two nodes
+	trial      turn // of answers that compute what may have killed two nodes
 }
 
 // An Event is one step in the story of an answer.

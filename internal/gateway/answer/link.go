@@ -46,7 +46,11 @@ func (a *Answer) begin(ctx context.Context, l *link, rescue bool) (*link, error)
 	}
 	opened, err := a.shake(ctx, l, opening, rescue)
 	if err != nil {
-		l.drop()
+		if a.ctx.Err() != nil {
+			l.end() // nobody will come back for it
+		} else {
+			l.drop()
+		}
 		return nil, l.fail(err)
 	}
 	l.welcomed(opened, a.need.Room())

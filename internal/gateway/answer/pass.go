@@ -151,8 +151,10 @@ func (a *Answer) chunk(ctx context.Context, l *link, total int) (stage.Step, err
 func (a *Answer) step(ctx context.Context, l *link, s stage.Step) (r stage.Result, err error) {
 	s.Want = a.want(l, s)
 	if a.onTrial(s) {
-		a.run.trial.Lock()
-		defer a.run.trial.Unlock()
+		if err := a.run.trial.take(ctx); err != nil {
+			return stage.Result{}, err
+		}
+		defer a.run.trial.give()
 	}
 	began := time.Now()
 	ctx, done := l.under(ctx)

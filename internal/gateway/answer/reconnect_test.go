@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
 )
 
 // breaking is a swarm of whose connections to node b so many break while they are
@@ -90,4 +91,54 @@ func (w waiting) Reopen(ctx context.Context, _ string, _ []byte) (Session, error
 	w.gone()
 	<-ctx.Done()
 	return nil, ctx.Err()
+}
+
+// unreachable is a swarm none of whose broken connections can be made again for now,
+// though the nodes live and keep what they have.
+type unreachable struct{ *fakeSwarm }
+
+func (u unreachable) Reopen(context.Context, string, []byte) (Session, error) {
+	return nil, ErrNoConnection
+}
+
+// What an answer left at a node that lives is not kept there for nobody: neither when
+// it went on elsewhere, nor when its client left in the middle of the rescue.
+func TestNothingIsKeptForAnAnswerThatIsOver(t *testing.T) {
+	j := job(40, 24)
+	for _, stays := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			f := threeStages()
+			r := f.runner(Limits{})
+			ctx, gone := context.WithCancel(t.Context())
+			if r.Opener = (unreachable{f}); !stays {
+				r.Opener = waiting{f, gone}
+			}
+			a, err := r.Start(ctx, j)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range j.MaxTokens {
+				switch i {
+				case 10:
+					f.cut("b")
+				case 15:
+					f.cut("c") // it draws tokens
+				}
+				if _, err = a.Next(); err != nil {
+					break
+				}
+			}
+			if stays != (err == nil) {
+				t.Errorf("stays %v: %v", stays, err)
+			}
+			a.Close()
+			synctest.Wait()
+			for name, n := range f.nodes {
+				if len(n.kept) != 0 {
+					t.Errorf("stays %v: %s still keeps %d states", stays, name, len(n.kept))
+				}
+			}
+			gone()
+		})
+	}
 }

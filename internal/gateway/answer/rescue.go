@@ -72,6 +72,9 @@ func (a *Answer) abandon(f *stageError) {
 	if l := a.links[f.stage]; l != nil {
 		a.account(l, a.phase())
 		a.strikes(l.order)
+		if f.kind != Refused {
+			a.orphaned(l)
+		}
 		l.drop()
 		a.links[f.stage] = nil
 	}

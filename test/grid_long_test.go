@@ -9,6 +9,8 @@ const (
 	manyStreams    = 50
 	streamRounds   = 8
 	leavingClients = 200
+	leavingCrowds  = 40
+	leavingCrowd   = 30
 )
 
 var silentTokens = []int{0, 1, 2, 8, 16, 24, 32, 40, 48, 56, 63}

@@ -9,6 +9,8 @@ const (
 	manyStreams    = 20
 	streamRounds   = 3
 	leavingClients = 60
+	leavingCrowds  = 10
+	leavingCrowd   = 30
 )
 
 var silentTokens = []int{1, 40}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -74,6 +75,47 @@ func leave(s *harness.Swarm, pieces int, soon time.Duration) {
 			gone()
 		}
 	})
+}
+
+// TestHowSoonEverythingIsFreed: crowds of clients leave at one moment, some of them
+// queued, some in the prefill of a long prompt, some with half an answer. How long
+// it takes until the gateway and every node hold nothing is logged; nodes report what
+// they hold up to a tenth of a second later.
+func TestHowSoonEverythingIsFreed(t *testing.T) {
+	s := harness.Up(t, "--nodes", "2", "--copies", "2")
+	s.Ask(harness.Story, limit64(nil))
+	rng := rand.New(rand.NewPCG(3, 4))
+	long := strings.Repeat("Tell me a long story about a fox and a lantern. ", 24)
+	var took []time.Duration
+	queued := 0
+	for range leavingCrowds {
+		ctx, leave := context.WithCancel(context.Background())
+		var clients sync.WaitGroup
+		for i := range leavingCrowd {
+			prompt := harness.Story
+			if i%3 == 0 {
+				prompt = long
+			}
+			clients.Go(func() { _, _ = s.AskStream(ctx, prompt, nil, nil) })
+		}
+		moment := time.Duration(rng.IntN(int(300 * time.Millisecond)))
+		s.Within(moment, func() bool { queued = max(queued, s.Status().Answers.Queued); return false })
+		leave()
+		left := time.Now()
+		s.Await("everything is freed", settleWait, func() bool { return idle(s.Status()) })
+		took = append(took, time.Since(left))
+		clients.Wait()
+	}
+	slices.Sort(took)
+	at := func(share float64) time.Duration {
+		return took[min(len(took)-1, int(share*float64(len(took))))].Round(time.Millisecond)
+	}
+	a := s.Status().Answers
+	t.Logf("%d clients left in %d crowds, up to %d of them queued: everything was freed after %s (median), %s (p99), %s (worst)",
+		a.Left, leavingCrowds, queued, at(0.5), at(0.99), at(1))
+	if a.Lost != 0 || a.Left == 0 || queued == 0 {
+		t.Errorf("lost %d, left %d, queued up to %d", a.Lost, a.Left, queued)
+	}
 }
 
 // TestStuckClientsHoldNobody: clients that ask for much and never read do not keep

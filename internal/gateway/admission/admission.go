@@ -115,7 +115,7 @@ func (a *Admission) newcomer(ctx context.Context, n answer.Need) *waiter {
 func (a *Admission) enterLocked(w *waiter) error {
 	now := w.arrived
 	q := a.queueLocked(w.need.Model)
-	if len(q.waiting) == 0 {
+	if len(q.waiting) == 0 && q.pressing == 0 {
 		t, err := a.tryLocked(q, w, now)
 		if t != nil {
 			a.mu.counts.admit(0)

@@ -8,13 +8,16 @@ import (
 	"hecate/swarm"
 )
 
+// wanting is how many want room that there is not.
+func (q *queue) wanting() int { return len(q.waiting) + q.pressing }
+
 // Standby reserves room for a shadow, unless somebody waits for room.
 func (a *Admission) Standby(n answer.Need, route swarm.Route, stage int) (answer.Standby, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, q := range a.mu.queues {
-		if len(q.waiting) > 0 {
-			return answer.Standby{}, fmt.Errorf("%d requests wait for room: %w", len(q.waiting), dispatch.ErrNoStandby)
+		if n := q.wanting(); n > 0 {
+			return answer.Standby{}, fmt.Errorf("%d requests wait for room: %w", n, dispatch.ErrNoStandby)
 		}
 	}
 	return a.Dispatcher.Standby(n, route, stage)
@@ -25,7 +28,7 @@ func (a *Admission) Widen(token uint64, n answer.Need) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, q := range a.mu.queues {
-		if len(q.waiting) > 0 {
+		if q.wanting() > 0 {
 			return false
 		}
 	}
@@ -38,8 +41,8 @@ func (a *Admission) Around(n answer.Need, route swarm.Route, slow string) (answe
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	q := a.queueLocked(n.Model)
-	if len(q.waiting) > 0 {
-		return answer.Grant{}, fmt.Errorf("%d requests wait for room: %w", len(q.waiting), dispatch.ErrFull)
+	if n := q.wanting(); n > 0 {
+		return answer.Grant{}, fmt.Errorf("%d requests wait for room: %w", n, dispatch.ErrFull)
 	}
 	g, err := a.Dispatcher.Around(n, route, slow)
 	if err != nil {

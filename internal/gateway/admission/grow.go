@@ -36,24 +36,43 @@ const leaveTime = 2 * time.Second
 // Grow makes a grant reserve the need's room, on all its nodes or on none. An error
 // wraps dispatch.ErrFull, or is the context's cause.
 func (a *Admission) Grow(ctx context.Context, n answer.Need, g answer.Grant) error {
-	var timer <-chan time.Time
+	err := a.growNow(ctx, n, g)
+	if !errors.Is(err, errSoon) {
+		return err
+	}
+	defer a.press(g)()
+	timer := time.After(leaveTime)
 	for {
 		changed := a.Changed()
-		err := a.growNow(ctx, n, g)
-		if !errors.Is(err, errSoon) {
+		if err := a.growNow(ctx, n, g); !errors.Is(err, errSoon) {
 			return err
-		}
-		if timer == nil {
-			timer = time.After(leaveTime)
 		}
 		select {
 		case <-changed:
 		case <-g.Wanted:
 			return errElder
 		case <-timer:
-			return err
+			return errSoon
 		case <-ctx.Done():
 			return context.Cause(ctx)
+		}
+	}
+}
+
+// press keeps the room that others are about to make from everybody who waits,
+// until it is undone.
+func (a *Admission) press(g answer.Grant) (undo func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	q := a.ticketLocked(g).queue
+	q.pressing++
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		q.pressing--
+		if len(q.waiting) > 0 {
+			a.passLocked(q, time.Now())
+			a.attendLocked()
 		}
 	}
 }

@@ -253,3 +253,119 @@ func TestMidwayIsLeft(t *testing.T) {
 		})
 	}
 }
+
+// Where an older answer finds no room the youngest one is asked to leave, and no
+// more of them than are in the way; it has the room at that moment.
+func TestTheYoungestGivesWay(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newRealSwarm(1, 1000) // 875 to be had
+		a := New(s, Limits{})
+		n := answer.Need{Model: "m", Layers: 1, PromptTokens: 10, OutputTokens: 800, Cells: 200, Next: 10}
+		var grants []answer.Grant
+		for range 4 {
+			g, err := a.Choose(t.Context(), n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			grants = append(grants, g)
+		}
+		asked := func() (out []int) {
+			for i, g := range grants {
+				select {
+				case <-g.Wanted:
+					out = append(out, i)
+				default:
+				}
+			}
+			return out
+		}
+		n.Cells = 280
+		done, grown := make(chan time.Time), n
+		began := time.Now()
+		go func() {
+			if err := a.Grow(t.Context(), grown, grants[1]); err != nil {
+				t.Error(err)
+			}
+			done <- time.Now()
+		}()
+		time.Sleep(time.Second)
+		if got := asked(); len(got) != 1 || got[0] != 3 {
+			t.Errorf("answers %v were asked to leave, want the last", got)
+		}
+		// Who was asked does not grow any more, were there room or not.
+		more := n
+		more.Cells = 205
+		if err := a.Grow(t.Context(), more, grants[3]); !errors.Is(err, dispatch.ErrFull) {
+			t.Errorf("one that is to leave grew: %v", err)
+		}
+		back, w := make(chan answer.Grant), n
+		w.Cells, w.Begun, w.PromptTokens = 200, true, 100
+		go func() {
+			g, err := a.GiveWay(t.Context(), w, grants[3], nil)
+			if err != nil {
+				t.Error(err)
+			}
+			back <- g
+		}()
+		if took := (<-done).Sub(began); took != time.Second {
+			t.Errorf("grown after %s, want at once when the youngest had left", took)
+		}
+		// Nobody younger is in the way of the third, and somebody older is not asked.
+		n.Cells = 500
+		if err := a.Grow(t.Context(), n, grants[2]); !errors.Is(err, dispatch.ErrFull) || len(asked()) != 1 {
+			t.Errorf("%v, %v were asked", err, asked())
+		}
+		a.Release(grants[0])
+		a.Release(grants[1])
+		g := <-back
+		if g.Token != grants[3].Token || g.Wanted == grants[3].Wanted {
+			t.Error("it did not come back under its own name, with nobody wanting its room")
+		}
+		a.Release(g)
+		a.Release(grants[2])
+		left(t, a)
+	})
+}
+
+// One that does not leave in time is not waited for; and while an older answer waits
+// in the middle, younger ones do not grow.
+func TestTheYoungestStays(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		s := newRealSwarm(1, 1000)
+		a := New(s, Limits{})
+		n := answer.Need{Model: "m", Layers: 1, PromptTokens: 10, OutputTokens: 800, Cells: 400, Next: 10}
+		var grants []answer.Grant
+		for range 2 {
+			g, err := a.Choose(t.Context(), n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			grants = append(grants, g)
+		}
+		n.Cells = 600
+		began := time.Now()
+		if err := a.Grow(t.Context(), n, grants[0]); !errors.Is(err, dispatch.ErrFull) || time.Since(began) != leaveTime {
+			t.Errorf("%v after %s", err, time.Since(began))
+		}
+		back, w := make(chan answer.Grant), n
+		w.Begun, w.PromptTokens = true, 400
+		go func() {
+			g, err := a.GiveWay(t.Context(), w, grants[0], nil)
+			if err != nil {
+				t.Error(err)
+			}
+			back <- g
+		}()
+		synctest.Wait()
+		if m := a.Snapshot(); m.Midway != 1 || m.Running != 1 {
+			t.Errorf("%+v", m)
+		}
+		n.Cells = 420
+		if err := a.Grow(t.Context(), n, grants[1]); !errors.Is(err, dispatch.ErrFull) {
+			t.Errorf("grown although an older one waits: %v", err)
+		}
+		a.Release(grants[1])
+		a.Release(<-back)
+		left(t, a)
+	})
+}

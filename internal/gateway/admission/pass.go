@@ -72,6 +72,9 @@ func (a *Admission) passLocked(q *queue, now time.Time) {
 // once a request found none only smaller ones are tried; and of those, only such
 // as those before them still let pass.
 func (a *Admission) grantLocked(q *queue, now time.Time) {
+	if q.pressing > 0 {
+		return
+	}
 	p := pass{least: math.MaxInt, slack: math.MaxInt}
 	for i := 0; i < len(q.waiting) && p.tries < a.limits.Tries; {
 		w := q.waiting[i]

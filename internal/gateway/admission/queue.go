@@ -52,6 +52,8 @@ type queue struct {
 	fair    fairness
 	pace    pace
 
+	pressing int // answers that run and for which room is being made; until they have it nobody else gets any
+
 	outage time.Time // since when requests have lacked nodes; zero: the last one did not
 	lacked time.Time // when the last one did
 }

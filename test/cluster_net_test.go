@@ -128,8 +128,8 @@ func TestAMachineBehindAFirewall(t *testing.T) {
 	}
 	signalProcess(t, far.PID(), syscall.SIGKILL)
 	awaitStatus(s, "far", "dead")
-	if !strings.Contains(s.Log(), "connection reset") {
-		t.Errorf("the idle gateway did not notice the death by its connections\n%s", s.Log())
+	if !strings.Contains(s.Log(), "node far is dead: connection refused") {
+		t.Errorf("the idle gateway did not notice the death by its connections, and that nobody has its name on the bus\n%s", s.Log())
 	}
 }
 

@@ -71,8 +71,9 @@ func (r *room) give(cells int, now time.Time) {
 //
 // What the one that asks for most will ask for is kept from newcomers. Portions are
 // asked for one at a time and between two of them some answer ends, so that is
-// enough for most. From an answer that gave way it is kept what all of them will
-// ask for: it computes everything again, which should be worth it.
+// enough for most. From an answer that gave way half of what all of them will ask
+// for is kept, as if half of them ended first: it computes everything again, which
+// should be worth it.
 func (r *room) expect(lease uint64, cells int) {
 	if cells == 0 {
 		delete(r.next, lease)
@@ -180,7 +181,7 @@ func askerOf(n answer.Need, rescue bool) asker {
 }
 
 // kept is what is kept from an asker for answers that run.
-func (r *room) kept(from asker) int { return [...]int{r.soon, r.all, 0}[from] }
+func (r *room) kept(from asker) int { return [...]int{r.soon, max(r.soon, r.all/2), 0}[from] }
 
 // focusLocked tells the fleet of the cells for one kind of request: a node's
 // signals have room for one.

@@ -116,7 +116,6 @@ func New(cfg Config) *Gateway {
 	g.chaos.allowed = cfg.AllowChaos
 	g.dispatch = dispatch.New(dispatch.Config{
 		Policy: swarm.Policy{ConfirmedOnly: true}, // no stage on a node that does not say that it holds it
-		Gone:   cfg.Membership.ReportReset,
 	})
 	if cfg.Queues.NotReady == 0 {
 		cfg.Queues.NotReady = returnWait

@@ -13,10 +13,9 @@ import (
 // with them stands.
 func (d *Dispatcher) Blame(n answer.Need, failed []answer.Failure) {
 	d.mu.Lock()
-	gone := d.condemnLocked(n, failed, false)
+	d.condemnLocked(n, failed, false)
 	d.wakeLocked()
 	d.mu.Unlock()
-	d.tell(gone)
 }
 
 // lossMemory is how long several lost connections to one node are one death: all
@@ -24,8 +23,8 @@ func (d *Dispatcher) Blame(n answer.Need, failed []answer.Failure) {
 const lossMemory = time.Second
 
 // condemnLocked books the failures. A node whose connections are gone counts as
-// dead until it is heard of again; membership is told, so that everybody knows.
-func (d *Dispatcher) condemnLocked(n answer.Need, failed []answer.Failure, rescue bool) (gone []string) {
+// dead until it is heard of again. Membership has it from the data plane.
+func (d *Dispatcher) condemnLocked(n answer.Need, failed []answer.Failure, rescue bool) {
 	now := time.Now()
 	for _, f := range failed {
 		if f.Kind == answer.Yielding {
@@ -49,11 +48,9 @@ func (d *Dispatcher) condemnLocked(n answer.Need, failed []answer.Failure, rescu
 		}
 		if f.Kind == answer.Gone {
 			b.lost = now
-			gone = append(gone, f.Node)
 		}
 		d.signalLocked(f.Node, b, now)
 	}
-	return gone
 }
 
 // A verdict is what a failure says of its node.
@@ -104,12 +101,4 @@ func (d *Dispatcher) ask(node string) {
 	defer d.mu.Unlock()
 	d.signalLocked(node, d.bookLocked(node), time.Now())
 	d.wakeLocked()
-}
-
-func (d *Dispatcher) tell(gone []string) {
-	for _, node := range gone {
-		if d.cfg.Gone != nil {
-			d.cfg.Gone(node)
-		}
-	}
 }

@@ -26,9 +26,6 @@ func Sellable(cells int) int { return cells - int(math.Ceil(rescueShare*float64(
 // Config tunes a Dispatcher. The zero value is the default.
 type Config struct {
 	Policy swarm.Policy // KVReserve 0 means an eighth, as nodes keep it
-	// Gone is told of a node whose connections broke and could not be made
-	// again; nil: nobody is told. It must not block.
-	Gone func(node string)
 }
 
 // Dispatcher chooses nodes and keeps the books on them. It is safe for

@@ -14,9 +14,8 @@ import (
 // before the old ones are released. On error the old grant stands.
 func (d *Dispatcher) Rescue(_ context.Context, n answer.Need, g answer.Grant, failed []answer.Failure, p answer.Progress) (answer.Grant, answer.RescueKind, error) {
 	d.mu.Lock()
-	var gone []string
 	if !p.Again {
-		gone = d.condemnLocked(n, failed, true)
+		d.condemnLocked(n, failed, true)
 	}
 	settle := d.lendLocked(p.Standbys)
 	route, kind, err := d.wayOnLocked(n, g, failed, p)
@@ -25,14 +24,12 @@ func (d *Dispatcher) Rescue(_ context.Context, n answer.Need, g answer.Grant, fa
 		err = d.crowdedLocked(n, err)
 		d.revokeLocked() // it may have been for want of room
 		d.mu.Unlock()
-		d.tell(gone)
 		return answer.Grant{}, "", err
 	}
 	next := d.grantLocked(route, n)
 	d.releaseLocked(g)
 	d.wakeLocked()
 	d.mu.Unlock()
-	d.tell(gone)
 	return next, kind, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"hecate/internal/chaos"
@@ -67,6 +68,7 @@ type host struct {
 	reverse net.Listener // for nodes that cannot be dialled
 	events  *event.Stream
 	gateway *gateway.Gateway
+	started atomic.Pointer[gateway.Gateway] // the same, for what runs before it
 	api     net.Listener
 	trace   *trace.Exporter // nil: traces go nowhere
 }
@@ -190,6 +192,7 @@ func (h *host) openGateway(ctx context.Context) error {
 		return err
 	}
 	h.gateway = gateway.New(cfg)
+	h.started.Store(h.gateway)
 	h.plane.UseEngines(h.gateway.Engines())
 	return nil
 }

@@ -20,10 +20,16 @@ import (
 // serveWeights gives the store's models to the nodes of the swarm.
 func (h *host) serveWeights(g *plane.Gateway) http.Handler {
 	h.weights = weights.NewServer(weights.ServerConfig{
-		Library: h.store, Peer: g.Peer, Rate: h.cfg.sendRate, Log: h.cfg.log,
+		Library: h.store, Peer: g.Peer, Rate: h.cfg.sendRate, Busy: h.answering, Log: h.cfg.log,
 		Holders: func(hash, piece string) []weights.Holder { return holdersOf(g.Membership(), hash, piece) },
 	})
 	return h.weights
+}
+
+// answering says that answers run on this gateway.
+func (h *host) answering() bool {
+	g := h.started.Load()
+	return g != nil && g.Answering()
 }
 
 // modelFile is a file with a model's vocabulary: the model itself, from the

@@ -176,6 +176,9 @@ func stateOf(wrong int, somebody bool) string {
 	return "healthy"
 }
 
+// Answering says that answers run.
+func (g *Gateway) Answering() bool { return g.admission.Snapshot().Running > 0 }
+
 func (g *Gateway) answers() report.Answers {
 	q := g.admission.Snapshot()
 	a := report.Answers{

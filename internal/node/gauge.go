@@ -100,3 +100,10 @@ func (g *gauge) isPaused() bool {
 	defer g.mu.Unlock()
 	return g.mu.paused
 }
+
+// answers says that sessions are open.
+func (g *gauge) answers() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.mu.sessions > 0
+}

@@ -28,6 +28,7 @@ type weightsConfig struct {
 	credentials *identity.Credentials
 	removed     func(node string) bool // the swarm does not know that node any more
 	changed     func()
+	busy        func() bool // answers run here
 	log         *slog.Logger
 }
 
@@ -66,7 +67,7 @@ func openLarder(cfg weightsConfig) (*larder, error) {
 		return nil, fmt.Errorf("listen for neighbours that fetch weights: %w", err)
 	}
 	l.fetcher = weights.NewFetcher(weights.FetcherConfig{
-		Cache: l.cache, Gateways: l.gateways, Rate: cfg.rate, Log: cfg.log, Stored: l.restock,
+		Cache: l.cache, Gateways: l.gateways, Rate: cfg.rate, Busy: cfg.busy, Log: cfg.log, Stored: l.restock,
 		Gateway: weights.Client(cfg.credentials, identity.RoleGateway, ""),
 		Node:    func(name string) *http.Client { return weights.Client(cfg.credentials, identity.RoleNode, name) },
 	})
@@ -86,7 +87,7 @@ func (n *Node) openLarder() (err error) {
 	}
 	n.larder, err = openLarder(weightsConfig{
 		dir: n.cfg.Data, shared: n.cfg.SharedStore, listen: listen, rate: n.cfg.FetchRate,
-		credentials: n.member.Credentials(), changed: n.member.Changed, log: n.log,
+		credentials: n.member.Credentials(), changed: n.member.Changed, busy: n.server.gauge.answers, log: n.log,
 		removed: func(node string) bool {
 			doc := n.doc.Load()
 			return doc != nil && doc.DesiredOf(node) == control.DesiredRemoved
@@ -126,11 +127,11 @@ func (l *larder) fill(h *control.Health) {
 // serve gives pieces to neighbours until ctx ends.
 func (l *larder) serve(ctx context.Context) error {
 	handler := weights.NewServer(weights.ServerConfig{
-		Library: l.cache, Rate: l.cfg.rate, Log: l.cfg.log,
+		Library: l.cache, Rate: l.cfg.rate, Busy: l.cfg.busy, Log: l.cfg.log,
 		Peer: l.peer,
 	})
 	srv := &http.Server{
-		Handler: handler, TLSConfig: l.cfg.credentials.Server(nil, identity.RoleNode, identity.RoleGateway),
+		Handler: handler, ConnContext: identity.WithConn, TLSConfig: l.cfg.credentials.Server(nil, identity.RoleNode, identity.RoleGateway),
 		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10,
 		ErrorLog: slog.NewLogLogger(l.cfg.log.Handler(), slog.LevelDebug),
 	}

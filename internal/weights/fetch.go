@@ -36,6 +36,8 @@ type FetcherConfig struct {
 	Node    func(name string) *http.Client
 	// Rate bounds what comes in, in bytes per second; 0: no bound.
 	Rate int64
+	// Busy says that answers run here, which transfers must not delay; nil: never.
+	Busy func() bool
 	// Stored is told each time that a piece has come: others may have it now.
 	Stored func()
 	Log    *slog.Logger
@@ -364,6 +366,9 @@ func (j *job) stream(ctx context.Context, client *http.Client, address string, p
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+address+PathPrefix+j.hash+"/"+p.name, nil)
 	if err != nil {
 		return err
+	}
+	if j.cfg.Busy != nil && j.cfg.Busy() {
+		req.Header.Set(yieldHeader, "1")
 	}
 	req.Header.Set("Range", "bytes="+strconv.FormatInt(p.held, 10)+"-")
 	resp, err := client.Do(req)

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"hecate/internal/control"
+	"hecate/internal/control/identity"
 )
 
 // PathPrefix is where a Server's handler belongs.
@@ -37,6 +38,8 @@ type ServerConfig struct {
 	Holders func(hash, piece string) []Holder
 	// Rate bounds all transfers together, in bytes per second; 0: no bound.
 	Rate int64
+	// Busy says that answers run here, which transfers must not delay; nil: never.
+	Busy func() bool
 	Log  *slog.Logger
 }
 
@@ -180,6 +183,10 @@ func (s *Server) give(w http.ResponseWriter, r *http.Request, peer string) error
 	}
 	defer blob.Close()
 	out := &throttled{ResponseWriter: w, control: http.NewResponseController(w), ctx: r.Context(), server: s, key: pieceKey{hash, piece}, peer: peer}
+	if conn := identity.ConnOf(r.Context()); conn != nil {
+		bulk(conn)
+		out.pace = &pacer{busy: s.busyFor(r), measure: func() (time.Duration, time.Duration, bool) { return roundTripOf(conn) }}
+	}
 	// The server's own deadlines are for small requests.
 	if err := out.control.SetReadDeadline(time.Time{}); err != nil {
 		return err
@@ -187,6 +194,15 @@ func (s *Server) give(w http.ResponseWriter, r *http.Request, peer string) error
 	w.Header().Set("Content-Type", "application/octet-stream")
 	http.ServeContent(out, r, "", time.Time{}, blob)
 	return nil
+}
+
+// yieldHeader is how a node asks for a piece at whose end answers run.
+const yieldHeader = "Hecate-Yield"
+
+// busyFor says whether answers run here or where a request came from.
+func (s *Server) busyFor(r *http.Request) func() bool {
+	there := r.Header.Get(yieldHeader) != ""
+	return func() bool { return there || s.cfg.Busy != nil && s.cfg.Busy() }
 }
 
 // throttled sends no faster than the limit, counts what it sends, and gives the
@@ -198,17 +214,33 @@ type throttled struct {
 	server  *Server
 	key     pieceKey
 	peer    string
+	pace    *pacer // nil: nothing is known of the connection
+}
+
+// next is how many of n bytes may go now; it waits until they may.
+func (t *throttled) next(n int) (int, error) {
+	k, wait := chunk, time.Duration(0)
+	if t.pace != nil {
+		k, wait = t.pace.step(time.Now())
+	}
+	if wait > 0 {
+		if err := sleep(t.ctx, wait); err != nil {
+			return 0, err
+		}
+	}
+	if k = min(k, n); t.server.limit == nil {
+		return k, nil
+	}
+	return k, t.server.limit.WaitN(t.ctx, k)
 }
 
 // Write implements io.Writer. It hides the ReadFrom of what is below, which would
 // pass the limit by.
 func (t *throttled) Write(b []byte) (n int, err error) {
 	for n < len(b) {
-		k := min(chunk, len(b)-n)
-		if t.server.limit != nil {
-			if err := t.server.limit.WaitN(t.ctx, k); err != nil {
-				return n, err
-			}
+		k, err := t.next(len(b) - n)
+		if err != nil {
+			return n, err
 		}
 		if err := t.control.SetWriteDeadline(time.Now().Add(stalled)); err != nil {
 			return n, err

@@ -34,7 +34,7 @@ func (g *Gateway) openJoin(context.Context) error {
 		return err
 	}
 	g.http = &http.Server{
-		Handler: handler,
+		Handler: handler, ConnContext: identity.WithConn,
 		// A request is a few kilobytes: who needs longer holds a socket.
 		ReadTimeout: 10 * time.Second, WriteTimeout: 10 * time.Second, IdleTimeout: 30 * time.Second,
 		MaxHeaderBytes: 16 << 10,

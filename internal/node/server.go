@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -19,6 +20,7 @@ const keepTime = 30 * time.Second
 type Server struct {
 	engine    engine.Engine
 	exactness string
+	process   string // names this process to gateways, by chance
 	chaos     *chaos // nil: failures may not be armed
 	gauge     *gauge
 	keeper    *keeper
@@ -29,7 +31,7 @@ type Server struct {
 
 // NewServer makes a server. allowChaos lets gateways arm failures.
 func NewServer(e engine.Engine, exactness string, log *slog.Logger) *Server {
-	return &Server{engine: e, exactness: exactness, gauge: newGauge(), keeper: newKeeper(), log: log}
+	return &Server{engine: e, exactness: exactness, process: rand.Text(), gauge: newGauge(), keeper: newKeeper(), log: log}
 }
 
 // Close frees the stages that wait for a reconnect.
@@ -139,7 +141,7 @@ func (s *Server) part(place *seat, r *running, sess pool.Session) {
 
 // welcome says yes.
 func (s *Server) welcome(ctx context.Context, sess pool.Session, r *running) error {
-	opened, err := stage.Opened{Held: r.session.Held(), Cells: r.cells, Width: r.width, Exactness: s.exactness, MaxRows: stage.MaxRows}.Encode()
+	opened, err := stage.Opened{Held: r.session.Held(), Cells: r.cells, Width: r.width, Exactness: s.exactness, MaxRows: stage.MaxRows, Process: s.process}.Encode()
 	if err != nil {
 		return err
 	}

@@ -49,6 +49,9 @@ type Opened struct {
 	// Cells is what the stage has reserved: less than was asked for only when it
 	// was kept from before and there was no room for more. 0: the node cannot Grow.
 	Cells int `json:"cells,omitempty"`
+	// Process names the node's process: another name at a later opening says that
+	// the one before has ended. Empty: the node does not say.
+	Process string `json:"process,omitempty"`
 }
 
 // Validate checks what can be checked without knowing the node.

@@ -51,6 +51,8 @@ type fakeNode struct {
 	kept map[string]*fakeState
 	rows int // rows computed
 	down bool
+
+	start int // how often the process was started again
 }
 
 // fakeState is what a node holds of one stage of one answer.
@@ -82,6 +84,16 @@ func (f *fakeSwarm) kill(name string) {
 	n.down = true
 	n.kept = map[string]*fakeState{}
 	n.die(errors.New("connection reset"))
+}
+
+// restart ends a node's process; another one takes its place before anybody looks.
+func (f *fakeSwarm) restart(name string) {
+	f.kill(name)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	start := f.nodes[name].start + 1
+	f.raise(name)
+	f.nodes[name].start = start
 }
 
 // cut breaks the node's connections; it lives and keeps its state.
@@ -259,7 +271,7 @@ func (f *fakeSwarm) Open(ctx context.Context, node string, opening []byte, rescu
 		n.kept[s.key] = s.state
 	}
 	s.state.open = o
-	opened := stage.Opened{Held: s.state.held, Cells: o.Cells, Width: 1, MaxRows: 64, Exactness: "fake"}
+	opened := stage.Opened{Held: s.state.held, Cells: o.Cells, Width: 1, MaxRows: 64, Exactness: "fake", Process: fmt.Sprint(node, n.start)}
 	if f.room.old[node] {
 		opened.Cells = 0
 	}

@@ -22,7 +22,8 @@ type link struct {
 	ctx     context.Context // ends with the answer, or when the node is declared dead
 	stop    func()
 
-	order    int // one more than the place in Job.Chaos of the failure that the node is to suffer; 0: none
+	process  string // of the node; "": it did not say
+	order    int    // one more than the place in Job.Chaos of the failure that the node is to suffer; 0: none
 	effort   effort
 	held     int
 	room     int  // cells that the node reserved
@@ -60,7 +61,7 @@ func (a *Answer) begin(ctx context.Context, l *link, rescue bool) (*link, error)
 
 // welcomed notes what the node said; asked is the room that it was asked for.
 func (l *link) welcomed(o stage.Opened, asked int) {
-	l.held, l.maxRows = o.Held, o.MaxRows
+	l.held, l.maxRows, l.process = o.Held, o.MaxRows, o.Process
 	if l.room, l.grows = o.Cells, o.Cells > 0; !l.grows {
 		l.room = asked // a node that cannot grow gives all or refuses
 	}

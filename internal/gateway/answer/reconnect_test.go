@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+
+	"hecate/internal/stage"
 )
 
 // breaking is a swarm of whose connections to node b so many break while they are
@@ -59,6 +61,41 @@ func TestConnectionsThatBreakOneAfterTheOther(t *testing.T) {
 			t.Errorf("%+v: %d rows replayed", c, replayed)
 		}
 	}
+}
+
+// A process that died and was started again before anybody looked is no living node
+// with its state: it is fed again.
+func TestAProcessThatComesBackAtOnceIsRevived(t *testing.T) {
+	f, j := threeStages(), job(40, 24)
+	got, a, err := generate(t, f.runner(Limits{}), j, func(i int) {
+		if i == 10 {
+			f.restart("b")
+		}
+	})
+	if err != nil || !slices.Equal(got, whole(t, j)) {
+		t.Fatalf("%v, got %v", err, got)
+	}
+	if a.Rescues() != 1 || f.events[0].Rescue != Revival || f.events[0].Replay == 0 {
+		t.Errorf("rescues %d, %+v", a.Rescues(), f.events)
+	}
+}
+
+// A prompt that kills nodes is found out, however soon they come back.
+func TestAQueryOfDeathThoughNodesComeBackAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, j := threeStages(), job(40, 24)
+		deaths := 0
+		f.onStep = func(node string, s stage.Step) {
+			if node == "b" && s.Position+s.Rows() > 45 {
+				deaths++
+				f.restart("b")
+			}
+		}
+		_, _, err := generate(t, f.runner(Limits{}), j, nil)
+		if !errors.Is(err, ErrQueryOfDeath) || deaths != 2 {
+			t.Errorf("%d deaths, then %v", deaths, err)
+		}
+	})
 }
 
 // The client goes while nobody knows yet whether the node is there.

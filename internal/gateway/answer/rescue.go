@@ -31,14 +31,13 @@ func (a *Answer) rescue(err error) error {
 		return fatal
 	}
 	a.story.noticed(failed, len(a.tokens))
-	a.abandon(failed)
+	process := a.abandon(failed)
 	others := a.run.casualties.others(failed.node, a)
 	failure := failed.failure()
 	if failed.kind == Gone && !errors.Is(failed.err, errNodeDead) {
 		again := a.reconnect(failed)
 		if again == nil {
-			a.story.goesOn(Reconnect)
-			return nil
+			return a.resume(failed, others, process)
 		}
 		if again.kind == Refused { // it lives, but it is another process than before
 			failure.Kind = Refused
@@ -67,9 +66,26 @@ func (a *Answer) condemn(f *stageError) error {
 	return a.pause()
 }
 
-// abandon drops the link that failed.
-func (a *Answer) abandon(f *stageError) {
+// resume goes on at the node whose connection broke: with the state that its
+// process kept, or, if the process is not the one of before, from the beginning.
+func (a *Answer) resume(f *stageError, others int, process string) error {
+	l := a.links[f.stage]
+	if process == "" || l.process == process {
+		a.story.goesOn(Reconnect)
+		return nil
+	}
+	if err := a.bury(f, others); err != nil {
+		return err
+	}
+	a.story.goesOn(Revival)
+	a.story.replays(len(a.tokens) - 1 - l.held)
+	return nil
+}
+
+// abandon drops the link that failed, and names the process that it led to.
+func (a *Answer) abandon(f *stageError) (process string) {
 	if l := a.links[f.stage]; l != nil {
+		process = l.process
 		a.account(l, a.phase())
 		a.strikes(l.order)
 		if f.kind != Refused {
@@ -78,6 +94,7 @@ func (a *Answer) abandon(f *stageError) {
 		l.drop()
 		a.links[f.stage] = nil
 	}
+	return process
 }
 
 // reconnects is how many connections to one node may break one after the other

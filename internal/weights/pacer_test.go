@@ -1,6 +1,7 @@
 package weights
 
 import (
+	"net"
 	"testing"
 	"time"
 )
@@ -69,5 +70,26 @@ func TestATransferOfWhichNothingIsKnown(t *testing.T) {
 	p := &pacer{busy: func() bool { return true }, measure: func() (time.Duration, time.Duration, bool) { return 0, 0, false }}
 	if n, wait := p.step(time.Unix(1000, 0)); n != chunk || wait != 0 {
 		t.Errorf("it sends %d bytes after %s", n, wait)
+	}
+}
+
+// between is a connection of which only the ends are known.
+type between struct {
+	net.Conn
+	near, far string
+}
+
+func (b between) LocalAddr() net.Addr  { return &net.TCPAddr{IP: net.ParseIP(b.near)} }
+func (b between) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.ParseIP(b.far)} }
+
+// Two processes of one machine share no link.
+func TestWhatStaysWithinAMachineIsNotPaced(t *testing.T) {
+	for ends, want := range map[[2]string]bool{
+		{"127.0.0.1", "127.0.0.1"}: false, {"127.0.0.1", "127.0.0.2"}: false, {"::1", "::1"}: false,
+		{"10.0.0.1", "10.0.0.1"}: false, {"10.0.0.1", "10.0.0.2"}: true, {"fd00::1", "fd00::2"}: true,
+	} {
+		if got := crossesLink(between{near: ends[0], far: ends[1]}); got != want {
+			t.Errorf("%s: crosses a link %v, want %v", ends, got, want)
+		}
 	}
 }

@@ -183,7 +183,7 @@ func (s *Server) give(w http.ResponseWriter, r *http.Request, peer string) error
 	}
 	defer blob.Close()
 	out := &throttled{ResponseWriter: w, control: http.NewResponseController(w), ctx: r.Context(), server: s, key: pieceKey{hash, piece}, peer: peer}
-	if conn := identity.ConnOf(r.Context()); conn != nil {
+	if conn := identity.ConnOf(r.Context()); conn != nil && crossesLink(conn) {
 		bulk(conn)
 		out.pace = &pacer{busy: s.busyFor(r), measure: func() (time.Duration, time.Duration, bool) { return roundTripOf(conn) }}
 	}

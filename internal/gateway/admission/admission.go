@@ -133,8 +133,8 @@ func (a *Admission) enterLocked(w *waiter) error {
 	}
 	q.add(w)
 	q.fair.forget(a.limits.Flows, func(k flowKey) bool { return q.of(k) > 0 })
-	_, ahead := q.ahead(w)
-	if q.outage.IsZero() && q.pace.wait(ahead, w.cells, now) > w.deadline.Sub(now) {
+	// Who is next may find room at any moment, whatever the average says.
+	if n, ahead := q.ahead(w); n > 0 && q.outage.IsZero() && q.pace.wait(ahead, w.cells, now) > w.deadline.Sub(now) {
 		err := a.refusalLocked(q, w, WaitTooLong, nil, now)
 		q.drop(w)
 		return err

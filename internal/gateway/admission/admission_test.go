@@ -752,3 +752,21 @@ func TestAStandInIsNotKeptWaiting(t *testing.T) {
 		settled(t, a, f)
 	})
 }
+
+// Who is next is never refused early: however long answers take, the one that runs
+// may end at any moment.
+func TestTheNextInTurnWaits(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFake(t, 1, 100)
+		a := New(f, Limits{Patience: 30 * time.Second})
+		long, next := many(1, "a", 100, 65*time.Second), many(1, "b", 100, time.Second)
+		wg := crowd(a, long)
+		time.Sleep(64 * time.Second)
+		crowd(a, next).Wait()
+		wg.Wait()
+		if next[0].err != nil || next[0].waited.Round(time.Millisecond) != time.Second {
+			t.Errorf("%v after %s, want room after a second", next[0].err, next[0].waited)
+		}
+		settled(t, a, f)
+	})
+}

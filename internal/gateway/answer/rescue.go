@@ -31,13 +31,13 @@ func (a *Answer) rescue(err error) error {
 		return fatal
 	}
 	a.story.noticed(failed, len(a.tokens))
-	process := a.abandon(failed)
+	before := a.abandon(failed)
 	others := a.run.casualties.others(failed.node, a)
 	failure := failed.failure()
 	if failed.kind == Gone && !errors.Is(failed.err, errNodeDead) {
 		again := a.reconnect(failed)
 		if again == nil {
-			return a.resume(failed, others, process)
+			return a.resume(failed, others, before)
 		}
 		if again.kind == Refused { // it lives, but it is another process than before
 			failure.Kind = Refused
@@ -68,9 +68,14 @@ func (a *Answer) condemn(f *stageError) error {
 
 // resume goes on at the node whose connection broke: with the state that its
 // process kept, or, if the process is not the one of before, from the beginning.
-func (a *Answer) resume(f *stageError, others int, process string) error {
+// A rescue whose node was only now to be opened stays the rescue that it was.
+func (a *Answer) resume(f *stageError, others int, before *link) error {
 	l := a.links[f.stage]
-	if process == "" || l.process == process {
+	switch {
+	case before == nil && a.story.attempts > 1:
+		a.story.replays(len(a.tokens) - 1 - l.held)
+		return nil
+	case before == nil || before.process == "" || before.process == l.process:
 		a.story.goesOn(Reconnect)
 		return nil
 	}
@@ -82,10 +87,10 @@ func (a *Answer) resume(f *stageError, others int, process string) error {
 	return nil
 }
 
-// abandon drops the link that failed, and names the process that it led to.
-func (a *Answer) abandon(f *stageError) (process string) {
-	if l := a.links[f.stage]; l != nil {
-		process = l.process
+// abandon drops the link that failed, if the stage was open.
+func (a *Answer) abandon(f *stageError) *link {
+	l := a.links[f.stage]
+	if l != nil {
 		a.account(l, a.phase())
 		a.strikes(l.order)
 		if f.kind != Refused {
@@ -94,7 +99,7 @@ func (a *Answer) abandon(f *stageError) (process string) {
 		l.drop()
 		a.links[f.stage] = nil
 	}
-	return process
+	return l
 }
 
 // reconnects is how many connections to one node may break one after the other

@@ -189,28 +189,17 @@ func TestStolenCredentialsOpenNothingElse(t *testing.T) {
 	worker(t, s, "victim", filepath.Join(t.TempDir(), "victim"))
 	s.Await("both are members", patience, func() bool { return listedNodes(t, s)["victim"].Status == "alive" })
 	s.Do("key", "create", "--note", "somebody")
-	client, err := admin.Open(s.Data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	info, err := client.Info(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	models, err := client.Models(t.Context())
-	if err != nil || len(models) != 1 {
-		t.Fatalf("%v, %d models", err, len(models))
-	}
+	gateway, hash := onlyModel(t, s)
 	victim := listedNodes(t, s)["victim"]
 	data := victim.Record.Profile.Endpoints[0]
 	host, _, err := net.SplitHostPort(data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	gateway, weightsAt := "https://"+info.Join[0], net.JoinHostPort(host, fmt.Sprint(victim.Health.WeightsPort))
+	weightsAt := net.JoinHostPort(host, fmt.Sprint(victim.Health.WeightsPort))
 	nobody, member := stolen(t, ""), stolen(t, dir)
 
-	nobody.tryControl("nobody", gateway, "victim", weightsAt, models[0].Hash)
+	nobody.tryControl("nobody", gateway, "victim", weightsAt, hash)
 	nobody.noDataPlane("nobody", data)
 	if _, err := member.bus(); err == nil || !strings.Contains(err.Error(), "another process has this node's key") {
 		t.Errorf("a thief beside the living node: %v", err)
@@ -218,7 +207,7 @@ func TestStolenCredentialsOpenNothingElse(t *testing.T) {
 	if err := lost.Stop(); err != nil {
 		t.Fatal(err)
 	}
-	member.tryControl("a member", gateway, "victim", weightsAt, models[0].Hash)
+	member.tryControl("a member", gateway, "victim", weightsAt, hash)
 	member.noDataPlane("a member", data)
 	bus, err := member.bus()
 	if err != nil {
@@ -240,7 +229,7 @@ func TestStolenCredentialsOpenNothingElse(t *testing.T) {
 
 	s.Do("node", "remove", "lost", "--now")
 	s.Await("the thief is put out", patience, func() bool { _, err := member.bus(); return err != nil && !bus.IsConnected() })
-	for _, url := range []string{gateway + "/v1/weights/" + models[0].Hash + "/0", "https://" + weightsAt + "/v1/weights/" + models[0].Hash + "/0"} {
+	for _, url := range []string{gateway + "/v1/weights/" + hash + "/0", "https://" + weightsAt + "/v1/weights/" + hash + "/0"} {
 		s.Await("a removed node gets no weights", patience, func() bool { code, _ := member.ask("GET", url, nil); return code == http.StatusForbidden })
 	}
 	if code, text := member.ask("POST", gateway+"/v1/renew", member.renewal("lost")); code != http.StatusForbidden {

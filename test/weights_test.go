@@ -179,11 +179,9 @@ func piecesOf(t *testing.T, dir, name string) []string {
 	return found
 }
 
-// Weights are for members: a machine without a certificate, or with another
-// swarm's, gets nothing.
-func TestStrangersFetchNothing(t *testing.T) {
-	t.Parallel()
-	s := harness.Serve(t)
+// onlyModel is where members talk to a gateway, and the hash of the one model that it has.
+func onlyModel(t *testing.T, s *harness.Swarm) (gateway, hash string) {
+	t.Helper()
 	client, err := admin.Open(s.Data)
 	if err != nil {
 		t.Fatal(err)
@@ -196,7 +194,16 @@ func TestStrangersFetchNothing(t *testing.T) {
 	if err != nil || len(models) != 1 {
 		t.Fatalf("%v, %d models", err, len(models))
 	}
-	address := "https://" + info.Join[0] + "/v1/weights/" + models[0].Hash + "/"
+	return "https://" + info.Join[0], models[0].Hash
+}
+
+// Weights are for members: a machine without a certificate, or with another
+// swarm's, gets nothing.
+func TestStrangersFetchNothing(t *testing.T) {
+	t.Parallel()
+	s := harness.Serve(t)
+	gateway, hash := onlyModel(t, s)
+	address := gateway + "/v1/weights/" + hash + "/"
 	fetch := func(c *tls.Config, path string) (int, error) {
 		c.InsecureSkipVerify, c.ServerName = true, "gateway.hecate.internal"
 		resp, err := (&http.Client{Transport: &http.Transport{TLSClientConfig: c, DisableKeepAlives: true}}).Get(address + path)

@@ -181,11 +181,28 @@ func (s *Swarm) Stop() {
 	case <-time.After(15 * time.Second):
 		_ = s.cmd.Process.Kill()
 		<-s.done
-		s.T.Errorf("the swarm did not stop\n%s", s.Log())
+		s.T.Errorf("the swarm did not stop\n%s", digest(s.Log()))
 	}
 	if s.T.Failed() {
-		s.T.Logf("log of the swarm:\n%s", s.Log())
+		s.T.Logf("log of the swarm:\n%s", digest(s.Log()))
 	}
+}
+
+// digest is what a failed test prints of a log: its last lines without those of
+// requests that nothing happened to, which would bury what failed.
+func digest(log string) string {
+	const most = 120
+	var kept []string
+	plain := 0
+	for line := range strings.Lines(log) {
+		if strings.Contains(line, `"outcome":"finished"`) && !strings.Contains(line, "rescue") {
+			plain++
+			continue
+		}
+		kept = append(kept, line)
+	}
+	cut := max(0, len(kept)-most)
+	return fmt.Sprintf("(left out: %d requests that finished, %d older lines)\n%s", plain, cut, strings.Join(kept[cut:], ""))
 }
 
 // Status asks for the swarm's state.

@@ -47,13 +47,13 @@ type Answer struct {
 
 	facts atomic.Pointer[facts] // what others may ask
 
-	story     story
-	stuck     time.Time // when a way off a node that yields was last looked for in vain
-	exactness exactness
-	struck    map[int]bool   // orders of chaos that were carried out
-	borne     map[int]bool   // orders of chaos that living links carry
-	deaths    map[int]*death // by position: nodes that died computing it
-	company   company
+	story      story
+	stuck      time.Time // when a way off a node that yields was last looked for in vain
+	exactness  exactness
+	struck     map[int]bool // orders of chaos that were carried out
+	borne      map[int]bool // orders of chaos that living links carry
+	suspicions []*suspicion // deaths that this answer may have caused
+	company    company
 }
 
 // Start chooses a route and opens its stages. The context bounds the whole answer.
@@ -85,7 +85,7 @@ func (r *Runner) Start(ctx context.Context, job Job) (*Answer, error) {
 
 // answer makes an answer that follows a grant; its stages are not open yet.
 func (r *Runner) answer(ctx context.Context, job Job, grant Grant) *Answer {
-	a := &Answer{run: r, job: job, parent: ctx, grant: grant, logs: map[int]*boundary{}, deaths: map[int]*death{}, sessions: map[swarm.Stage]string{}}
+	a := &Answer{run: r, job: job, parent: ctx, grant: grant, logs: map[int]*boundary{}, sessions: map[swarm.Stage]string{}}
 	a.limits = r.Limits.withDefaults()
 	a.need = a.limits.needOf(job)
 	a.tokens = append(make([]int32, 0, len(job.Prompt)+job.MaxTokens), job.Prompt...)

@@ -38,13 +38,13 @@ var (
 	errForgotten = errors.New("boundary states were dropped")
 )
 
-// stageError is a failure of one stage, at one position.
+// stageError is a failure of one stage, at some rows.
 type stageError struct {
-	stage    int
-	node     string
-	kind     FailureKind
-	position int // first position of the step that was under way; -1 when none was
-	err      error
+	stage int
+	node  string
+	kind  FailureKind
+	rows  span // of the steps that were under way; nothing when none was
+	err   error
 }
 
 func (e *stageError) Error() string {

@@ -41,7 +41,8 @@ type fakeSwarm struct {
 	events   []Event
 	onStep   func(node string, s stage.Step) // called before a step is computed
 	patience time.Duration
-	usual    time.Duration // 0: unknown, so nobody hedges
+	usual    time.Duration  // 0: unknown, so nobody hedges
+	maxRows  map[string]int // that a node takes in one step; absent: 64
 }
 
 type fakeNode struct {
@@ -272,6 +273,9 @@ func (f *fakeSwarm) Open(ctx context.Context, node string, opening []byte, rescu
 	}
 	s.state.open = o
 	opened := stage.Opened{Held: s.state.held, Cells: o.Cells, Width: 1, MaxRows: 64, Exactness: "fake", Process: fmt.Sprint(node, n.start)}
+	if n, few := f.maxRows[node]; few {
+		opened.MaxRows = n
+	}
 	if f.room.old[node] {
 		opened.Cells = 0
 	}

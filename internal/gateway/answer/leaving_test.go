@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"hecate/internal/stage"
+	"hecate/swarm"
 )
 
 // stately is a swarm whose nodes take their time for each answer of theirs, from
@@ -71,16 +72,18 @@ func TestAClientWhoLeavesIsForgottenWithinASecond(t *testing.T) {
 		strike  func(*stately, *Answer) // once these have come
 		after   time.Duration           // until he leaves; 0: in the middle of a step
 	}{
-		"while stages are opened":       {prompt: 40, prepare: func(s *stately, _ *Runner) { s.slow.Store(true) }},
-		"in the prefill":                {prompt: 400, prepare: func(s *stately, _ *Runner) { s.slow.Store(true) }, after: 95 * time.Second},
-		"in a step of one token":        {prompt: 40, strike: func(s *stately, _ *Answer) { s.slow.Store(true) }},
-		"while his node is looked for":  {prompt: 40, strike: func(s *stately, _ *Answer) { s.waiting = true; s.cut("b") }, after: time.Millisecond},
-		"while nobody can take over":    {prompt: 40, strike: func(s *stately, _ *Answer) { s.spares = nil; s.kill("b") }},
-		"while a substitute is opened":  {prompt: 40, strike: func(s *stately, _ *Answer) { s.kill("b"); s.slow.Store(true) }},
-		"while a substitute is fed":     {prompt: 40, strike: func(s *stately, _ *Answer) { s.kill("b"); s.slow.Store(true) }, after: stateliness + time.Second},
-		"while a shadow is opened":      {prompt: longPrompt, strike: func(s *stately, _ *Answer) { s.only = "+"; s.slow.Store(true) }},
-		"while a shadow is fed":         {prompt: longPrompt, strike: func(s *stately, _ *Answer) { s.only = "+"; s.slow.Store(true) }, after: stateliness + time.Second},
-		"before his answer is on trial": {prompt: 40, strike: func(_ *stately, a *Answer) { a.deaths[len(a.tokens)-1] = &death{nodes: 2} }},
+		"while stages are opened":      {prompt: 40, prepare: func(s *stately, _ *Runner) { s.slow.Store(true) }},
+		"in the prefill":               {prompt: 400, prepare: func(s *stately, _ *Runner) { s.slow.Store(true) }, after: 95 * time.Second},
+		"in a step of one token":       {prompt: 40, strike: func(s *stately, _ *Answer) { s.slow.Store(true) }},
+		"while his node is looked for": {prompt: 40, strike: func(s *stately, _ *Answer) { s.waiting = true; s.cut("b") }, after: time.Millisecond},
+		"while nobody can take over":   {prompt: 40, strike: func(s *stately, _ *Answer) { s.spares = nil; s.kill("b") }},
+		"while a substitute is opened": {prompt: 40, strike: func(s *stately, _ *Answer) { s.kill("b"); s.slow.Store(true) }},
+		"while a substitute is fed":    {prompt: 40, strike: func(s *stately, _ *Answer) { s.kill("b"); s.slow.Store(true) }, after: stateliness + time.Second},
+		"while a shadow is opened":     {prompt: longPrompt, strike: func(s *stately, _ *Answer) { s.only = "+"; s.slow.Store(true) }},
+		"while a shadow is fed":        {prompt: longPrompt, strike: func(s *stately, _ *Answer) { s.only = "+"; s.slow.Store(true) }, after: stateliness + time.Second},
+		"before his answer is on trial": {prompt: 40, strike: func(_ *stately, a *Answer) {
+			a.suspicions = []*suspicion{{rows: span{len(a.tokens) - 1, len(a.tokens)}, layers: swarm.Layers(0, 11), nodes: 2}}
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

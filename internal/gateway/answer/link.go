@@ -110,13 +110,13 @@ func (l *link) watch(answer, node context.Context) {
 
 // send puts one step on its way.
 func (l *link) send(ctx context.Context, s stage.Step) error {
+	if err := l.session.Send(ctx, s.Append(nil)); err != nil {
+		return l.fail(because(ctx, err)) // the node did not get it, so it did not die of it
+	}
 	if l.sent < 0 {
 		l.sentFrom = s.Position
 	}
 	l.sent = s.Position + s.Rows()
-	if err := l.session.Send(ctx, s.Append(nil)); err != nil {
-		return l.fail(because(ctx, err))
-	}
 	return nil
 }
 
@@ -188,7 +188,7 @@ func (l *link) fail(err error) *stageError {
 	if errors.As(err, &se) {
 		return se
 	}
-	e := &stageError{stage: l.index, node: l.stage.Node, kind: Gone, position: -1, err: err}
+	e := &stageError{stage: l.index, node: l.stage.Node, kind: Gone, rows: nothing, err: err}
 	var refusal *stage.Error
 	switch {
 	case errors.As(err, &refusal):
@@ -197,7 +197,7 @@ func (l *link) fail(err error) *stageError {
 		e.kind = Silent
 	}
 	if l.sent >= 0 {
-		e.position = l.sentFrom
+		e.rows = span{l.sentFrom, l.sent}
 	}
 	return e
 }

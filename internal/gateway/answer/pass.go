@@ -150,7 +150,7 @@ func (a *Answer) chunk(ctx context.Context, l *link, total int) (stage.Step, err
 // step sends one step to a stage and has its answer.
 func (a *Answer) step(ctx context.Context, l *link, s stage.Step) (r stage.Result, err error) {
 	s.Want = a.want(l, s)
-	if a.onTrial(s) {
+	if a.onTrial(l, s) {
 		if err := a.run.trial.take(ctx); err != nil {
 			return stage.Result{}, err
 		}

@@ -31,6 +31,7 @@ func (a *Answer) rescue(err error) error {
 		return fatal
 	}
 	a.story.noticed(failed, len(a.tokens))
+	a.acquit()
 	before := a.abandon(failed)
 	others := a.run.casualties.others(failed.node, a)
 	failure := failed.failure()
@@ -124,73 +125,6 @@ func (a *Answer) reconnect(f *stageError) (failed *stageError) {
 		}
 	}
 	return failed
-}
-
-// death is what is known of the nodes that died while they computed one position.
-type death struct {
-	nodes   int
-	names   map[string]bool
-	first   time.Time
-	crowded bool // other answers were on one of them
-	excused bool // others died as well that computed nothing of it
-}
-
-// Machines that lose their power together are not noticed together. A death that
-// came so long before or after those at a position may have the same cause.
-const (
-	sameBlow = time.Second
-	newsTime = 500 * time.Millisecond
-)
-
-// bury counts a death: a process that ended, or that computes for ever. An answer
-// that was alone with two dying nodes, at one
-// position that nobody has ever computed, kills nodes. When others were there
-// too, it is tried once more by itself (onTrial): a third death convicts it. When
-// nodes died as well that computed nothing of it, the count begins anew, once.
-func (a *Answer) bury(f *stageError, others int) error {
-	if f.kind == Refused || f.position < a.proven || errors.Is(f.err, ErrSilence) || errors.Is(f.err, errNodeDead) {
-		return nil // no sign that the process ended at this very input
-	}
-	d := a.deaths[f.position]
-	if d == nil {
-		d = &death{names: map[string]bool{}, first: time.Now()}
-		a.deaths[f.position] = d
-	}
-	d.nodes++
-	d.names[f.node] = true
-	d.crowded = d.crowded || others > 0
-	if d.nodes < 2 || d.nodes == 2 && d.crowded {
-		return nil
-	}
-	if !d.excused && a.othersDied(d) {
-		a.deaths[f.position] = &death{names: map[string]bool{}, first: time.Now(), excused: true}
-		return nil
-	}
-	a.run.Poison.add(a.job)
-	return fmt.Errorf("answer %s, position %d: %w; the last was %s: %w", a.job.ID, f.position, ErrQueryOfDeath, f.node, f)
-}
-
-// othersDied waits a moment for news of nodes that died at about the same time.
-func (a *Answer) othersDied(d *death) bool {
-	since := d.first.Add(-sameBlow)
-	for until := time.Now().Add(newsTime); ; {
-		if a.company.otherDeaths(since, d.names) {
-			return true
-		}
-		if !time.Now().Before(until) || a.pause() != nil {
-			return false
-		}
-	}
-}
-
-// onTrial says that a step computes a position at which two nodes died.
-func (a *Answer) onTrial(s stage.Step) bool {
-	for position, d := range a.deaths {
-		if d.nodes >= 2 && position >= s.Position && position < s.Position+s.Rows() {
-			return true
-		}
-	}
-	return false
 }
 
 // reroute asks the router for a route without the failed node, and keeps asking

@@ -24,7 +24,7 @@ func (a *Answer) MakeWay() {
 		if !a.run.Yields(s.Node, a.job.Model, s.Layers) {
 			continue
 		}
-		f := &stageError{stage: i, node: s.Node, kind: Yielding, position: -1, err: errYields}
+		f := &stageError{stage: i, node: s.Node, kind: Yielding, rows: nothing, err: errYields}
 		grant, kind, err := a.run.Router.Rescue(a.ctx, a.need, a.grant, []Failure{f.failure()},
 			Progress{Tokens: len(a.tokens), StatesKept: a.statesKept(i)})
 		if err != nil {

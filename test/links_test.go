@@ -211,6 +211,7 @@ func TestDrillsHold(t *testing.T) {
 				}
 				if err != nil || st.Text != want || !st.Done {
 					t.Errorf("%s: an answer became %q (%v, %v)", file, st.Text, err, st.Fault)
+					return
 				}
 				asked++
 			}

@@ -95,6 +95,7 @@ type counters struct {
 	drops          [dropReasons]atomic.Uint64
 	ends           [endReasons]atomic.Uint64
 	losses         [lossReasons]atomic.Uint64
+	probes         [probeOutcomes]atomic.Uint64
 	opened         atomic.Uint64
 	framesSent     atomic.Uint64
 	bytesSent      atomic.Uint64
@@ -112,6 +113,7 @@ func (c *counters) export(s *Snapshot) {
 	s.Drops = byName(dropNames[:], func(i int) uint64 { return c.drops[i].Load() })
 	s.SessionsClosed = byName(endNames[:], func(i int) uint64 { return c.ends[i].Load() })
 	s.WriterLosses = byName(lossNames[:], func(i int) uint64 { return c.losses[i].Load() })
+	s.Probes = byName(probeNames[:], func(i int) uint64 { return c.probes[i].Load() })
 	s.PingsSent, s.PingsMissed = c.pingsSent.Load(), c.pingsMissed.Load()
 	s.FramesSent, s.FramesReceived = c.framesSent.Load(), c.framesReceived.Load()
 	s.BytesSent, s.BytesReceived = c.bytesSent.Load(), c.bytesReceived.Load()

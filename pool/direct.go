@@ -41,6 +41,7 @@ func (d *directPool) configure() {
 // directConn is one such connection.
 type directConn struct {
 	p       *Pool
+	group   *group
 	link    *link
 	session *session
 	opened  time.Time
@@ -62,7 +63,7 @@ func (p *Pool) openDirect(ctx context.Context, g *group, opt OpenOptions) (Sessi
 	}
 	var faults []error
 	for _, t := range targets {
-		s, err := p.dialDirect(ctx, t, opt)
+		s, err := p.dialDirect(ctx, g, t, opt)
 		if err == nil {
 			return s, nil
 		}
@@ -112,7 +113,7 @@ func (p *Pool) directTargets(g *group, prefer string) []directTarget {
 }
 
 // dialDirect connects to one endpoint and opens the session on it.
-func (p *Pool) dialDirect(ctx context.Context, t directTarget, opt OpenOptions) (Session, error) {
+func (p *Pool) dialDirect(ctx context.Context, g *group, t directTarget, opt OpenOptions) (Session, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.settings().ConnectTimeout.D())
 	defer cancel()
 	stop := context.AfterFunc(p.ctx, cancel)
@@ -121,7 +122,7 @@ func (p *Pool) dialDirect(ctx context.Context, t directTarget, opt OpenOptions) 
 	if err != nil {
 		return nil, err
 	}
-	c := &directConn{p: p, opened: time.Now()}
+	c := &directConn{p: p, group: g, opened: time.Now()}
 	c.link = newLink(parts, p.st, p.counts, p.policy.Load)
 	if len(opt.Payload) > c.link.maxMessage {
 		p.discard(parts)
@@ -169,7 +170,9 @@ func (c *directConn) find(id uint64) *session {
 func (c *directConn) open(uint64, wire.Open) bool { return false }
 func (c *directConn) goAway(wire.Reason)          { c.link.markDraining() }
 func (c *directConn) wanted(int)                  {}
-func (c *directConn) answered()                   {}
+func (c *directConn) answered(took time.Duration) { c.group.trips.sample(took) }
+func (c *directConn) doubtAfter() time.Duration   { return c.p.doubtAfter(c.group) }
+func (c *directConn) overdue(sent time.Time)      { c.p.suspect(c.group, sent) }
 func (c *directConn) healthChanged()              {}
 
 // tick ends a stalled session, and a finished connection that does not go.

@@ -80,6 +80,13 @@
 //	          <--------------------------------------------------
 //	                  four good answers in a row
 //
+//	suspicion (suspicion.go), one group that keeps somebody waiting
+//
+//	          Suspect, an overdue PING
+//	trusted ---------------------------> doubted --> silent: closed
+//	        <--------------------------          no word of it, but of others
+//	            any word of it
+//
 //	fair share (fairshare.go), one writer's queue
 //
 //	        a quarter full

@@ -17,12 +17,14 @@ type group struct {
 	lean     atomic.Bool               // the floor is lowered: the next session must say so
 	recovery atomic.Int64              // Unix nanoseconds of the last asynchronous recovery
 	patience atomic.Int64              // nanoseconds that a lost connection may take to be made again; 0: not known
+	trips    trips
 
 	// The pool's, under its lock.
 	used     bool
 	lastBusy time.Time       // newest moment with a session, or when the group appeared
 	carried  map[string]bool // addresses that connections stood to since there was none
 	absence  *absence        // nil while a connection stands, and before the first
+	doubt    doubt
 }
 
 // recoveryEvery bounds how often waiting binds ask for a recovery.

@@ -72,7 +72,11 @@ type linkOwner interface {
 	// wanted is a WANT of the peer.
 	wanted(n int)
 	// answered is called after each PONG that gave a round trip.
-	answered()
+	answered(took time.Duration)
+	// doubtAfter is how long a PING may be unanswered before it is overdue; 0: never.
+	doubtAfter() time.Duration
+	// overdue is called once for a PING that is, with the time it was sent.
+	overdue(sent time.Time)
 	// healthChanged is called after each change of degraded.
 	healthChanged()
 	// tick is called by the keeper about twice a second.

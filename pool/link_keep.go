@@ -31,6 +31,9 @@ func (l *link) keep() {
 		if v.ping != 0 {
 			l.out.ping(v.ping)
 		}
+		if !v.overdue.IsZero() {
+			l.owner.overdue(v.overdue)
+		}
 		l.owner.tick(now)
 		timer.Reset(v.next.Sub(now))
 	}
@@ -38,9 +41,11 @@ func (l *link) keep() {
 
 func (l *link) judge(now time.Time) (v verdict, healthChanged bool) {
 	heard := l.born.Add(time.Duration(l.heard.Load()))
+	doubtAfter := l.owner.doubtAfter()
 	l.life.Lock()
 	defer l.life.Unlock()
 	l.life.hear(heard)
+	l.life.doubtAfter = doubtAfter
 	v = l.life.tick(now)
 	return v, l.publishHealthLocked()
 }

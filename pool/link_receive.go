@@ -156,12 +156,12 @@ func (l *link) onToken(f *wire.Frame) {
 
 func (l *link) onPong(token uint64) {
 	l.life.Lock()
-	_, known := l.life.pong(token, time.Now())
+	took, known := l.life.pong(token, time.Now())
 	l.rtt.Store(int64(l.life.rtt.smoothed))
 	changed := l.publishHealthLocked()
 	l.life.Unlock()
 	if known {
-		l.owner.answered()
+		l.owner.answered(took)
 	}
 	if changed {
 		l.owner.healthChanged()

@@ -354,6 +354,7 @@ func (p *Pool) newWriterLocked(pr *pair, e Endpoint, gen uint64, parts linkParts
 	w.refreshAt = p.refreshAfter(pr)
 	p.inv.writers[w.id] = w
 	pr.group.arriveLocked(e)
+	pr.group.trips.sample(parts.roundTrip)
 	p.wg.Add(1)
 	w.link.start(w)
 	return w

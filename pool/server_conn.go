@@ -151,8 +151,10 @@ func (c *serverConn) wanted(n int) {
 	c.run.idle.ring()
 }
 
-func (c *serverConn) answered()      {}
-func (c *serverConn) healthChanged() {}
+func (c *serverConn) answered(time.Duration)    {}
+func (c *serverConn) doubtAfter() time.Duration { return 0 }
+func (c *serverConn) overdue(time.Time)         {}
+func (c *serverConn) healthChanged()            {}
 
 // tick ends sessions whose consumer stopped, and a connection that was idle for
 // too long.

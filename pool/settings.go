@@ -125,6 +125,7 @@ type Settings struct {
 	PingInterval       Duration `json:"ping_interval" toml:"ping_interval"`           // > 0
 	PingTimeout        Duration `json:"ping_timeout" toml:"ping_timeout"`             // 1ms..1.1s
 	PingMisses         int      `json:"ping_misses" toml:"ping_misses"`               // 1..10
+	ProbeTimeout       Duration `json:"probe_timeout" toml:"probe_timeout"`           // a suspected peer may take so long, or what it took before; 10ms..1.1s, 0 = off
 	IdleRefresh        Duration `json:"idle_refresh" toml:"idle_refresh"`             // replace a writer idle for so long; 0 = off
 	FlapWindow         Span     `json:"flap_window" toml:"flap_window"`               // a writer that lived so long was flapping
 	Quarantine         Duration `json:"quarantine" toml:"quarantine"`                 // a flapping endpoint rests so long; 0 = off
@@ -162,7 +163,7 @@ func DefaultSettings() Settings {
 		Floor: FloorAdaptive, FloorBase: 3, FloorMin: 2, FloorIdle: seconds(90), FloorGrace: seconds(180),
 		ShadowWriters: 1, MaxWritersPerCore: 64, MaxWriters: 256,
 		ReconnectBase: millis(500), ReconnectCap: seconds(30), ReconnectFastTries: 4, ReconnectParallel: 8,
-		ConnectTimeout: millis(1200), PingInterval: millis(500), PingTimeout: millis(500), PingMisses: 2,
+		ConnectTimeout: millis(1200), PingInterval: millis(500), PingTimeout: millis(500), PingMisses: 2, ProbeTimeout: millis(250),
 		IdleRefresh: seconds(45), FlapWindow: Span{500 * time.Millisecond, 20 * time.Second}, Quarantine: seconds(25),
 		OutageMode: On, OutageBackoff: Span{250 * time.Millisecond, 3 * time.Second}, LostAfter: millis(250),
 		ReinitParallel: 1, Coalesce: millis(200), PendingMaxAge: seconds(1800), MinFreshRatio: 0.8,

@@ -23,6 +23,7 @@ type Snapshot struct {
 	Replacements   map[string]uint64 `json:"replacements"`    // by outcome
 	Connects       map[string]uint64 `json:"connects"`        // tries by outcome
 	ForceCloses    map[string]uint64 `json:"force_closes"`    // by cause
+	Probes         map[string]uint64 `json:"probes"`          // of suspected groups, by outcome
 
 	PingsSent      uint64 `json:"pings_sent"`
 	PingsMissed    uint64 `json:"pings_missed"`

@@ -41,9 +41,9 @@ func (f *faults) duration(name string, v Duration, low, high time.Duration) {
 }
 
 // orOff is for durations where 0 switches something off.
-func (f *faults) orOff(name string, v Duration, low time.Duration) {
-	if v != 0 && (v.D() < low || v.D() > maxDuration) {
-		f.add(name, v, fmt.Sprintf("0 or %v..%v", low, maxDuration))
+func (f *faults) orOff(name string, v Duration, low, high time.Duration) {
+	if v != 0 && (v.D() < low || v.D() > high) {
+		f.add(name, v, fmt.Sprintf("0 or %v..%v", low, high))
 	}
 }
 
@@ -100,16 +100,17 @@ func (s Settings) validateLinks(f *faults) {
 	f.duration("ping_interval", s.PingInterval, 10*time.Millisecond, time.Minute)
 	f.duration("ping_timeout", s.PingTimeout, time.Millisecond, maxPingTimeout)
 	f.whole("ping_misses", s.PingMisses, 1, 10)
-	f.orOff("idle_refresh", s.IdleRefresh, time.Millisecond)
+	f.orOff("probe_timeout", s.ProbeTimeout, 10*time.Millisecond, maxPingTimeout)
+	f.orOff("idle_refresh", s.IdleRefresh, time.Millisecond, maxDuration)
 	f.span("flap_window", s.FlapWindow)
-	f.orOff("quarantine", s.Quarantine, time.Millisecond)
+	f.orOff("quarantine", s.Quarantine, time.Millisecond, maxDuration)
 	oneOf(f, "outage_mode", s.OutageMode, On, Off)
 	f.span("outage_backoff", s.OutageBackoff)
 	f.duration("lost_after", s.LostAfter, 0, 10*time.Second)
 }
 
 func (s Settings) validateGenerations(f *faults) {
-	f.orOff("reinit_every", s.ReinitEvery, time.Second)
+	f.orOff("reinit_every", s.ReinitEvery, time.Second, maxDuration)
 	f.whole("reinit_parallel", s.ReinitParallel, 1, 8)
 	f.duration("coalesce", s.Coalesce, 0, time.Minute)
 	f.duration("pending_max_age", s.PendingMaxAge, time.Second, maxDuration)
@@ -118,8 +119,8 @@ func (s Settings) validateGenerations(f *faults) {
 	}
 	oneOf(f, "bind_stale", s.BindStale, BindStaleNever, BindStaleTTL, BindStaleAlways)
 	f.duration("bind_stale_ttl", s.BindStaleTTL, time.Millisecond, maxDuration)
-	f.orOff("drain_ttl", s.DrainTTL, time.Millisecond)
-	f.orOff("force_close", s.ForceClose, time.Millisecond)
+	f.orOff("drain_ttl", s.DrainTTL, time.Millisecond, maxDuration)
+	f.orOff("force_close", s.ForceClose, time.Millisecond, maxDuration)
 	f.whole("drain_threshold", s.DrainThreshold, 0, 1<<20)
 }
 

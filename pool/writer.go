@@ -61,7 +61,18 @@ func (w *writer) goAway(r wire.Reason) {
 
 func (w *writer) wanted(int) {}
 
-func (w *writer) answered() {
+// doubtAfter implements linkOwner: only somebody who waits has doubts.
+func (w *writer) doubtAfter() time.Duration {
+	if w.group.sessions.Load() == 0 {
+		return 0
+	}
+	return w.pool.doubtAfter(w.group)
+}
+
+func (w *writer) overdue(sent time.Time) { w.pool.suspect(w.group, sent) }
+
+func (w *writer) answered(took time.Duration) {
+	w.group.trips.sample(took)
 	if !w.measured.Swap(true) {
 		w.pool.poke()
 	}

@@ -41,7 +41,7 @@ func printPool(w io.Writer, s pool.Snapshot) {
 	}
 	_ = t.Flush()
 	fmt.Fprintf(w, "\nsessions: %d open, %d opened; closed: %s\n", s.SessionsOpen, s.SessionsOpened, countsOf(s.SessionsClosed))
-	fmt.Fprintf(w, "writers lost: %s\nframes dropped: %s\npings: %d sent, %d missed\n", countsOf(s.WriterLosses), countsOf(s.Drops), s.PingsSent, s.PingsMissed)
+	fmt.Fprintf(w, "writers lost: %s\nframes dropped: %s\npings: %d sent, %d missed\nnodes suspected: %s\n", countsOf(s.WriterLosses), countsOf(s.Drops), s.PingsSent, s.PingsMissed, countsOf(s.Probes))
 }
 
 // countsOf prints what is not zero, "none" when all is.

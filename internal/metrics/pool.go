@@ -26,6 +26,7 @@ func (c *poolCollector) Collect(ch chan<- prometheus.Metric) {
 	out.by("hecate_pool_open_failures_total", "Sessions that could not be opened, by reason.", "reason", s.OpenFailures)
 	out.by("hecate_pool_drops_total", "Frames dropped, by reason.", "reason", s.Drops)
 	out.by("hecate_pool_force_closes_total", "Writers closed with sessions on them, by cause.", "cause", s.ForceCloses)
+	out.by("hecate_pool_probes_total", "Nodes that kept somebody waiting and were asked, by outcome.", "outcome", s.Probes)
 	out.gauge("hecate_pool_sessions_open", "Sessions open now.", float64(s.SessionsOpen))
 	out.counter("hecate_pool_sessions_opened_total", "Sessions opened.", float64(s.SessionsOpened))
 	out.gauge("hecate_pool_direct_open", "Fallback connections open now.", float64(s.DirectOpen))

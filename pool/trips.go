@@ -1,0 +1,43 @@
+package pool
+
+import (
+	"sync"
+	"time"
+)
+
+// trips is what round trips to a peer were like, over all its connections and
+// those before them: the average and deviation of RFC 6298, and beside them the
+// longest, which fades within some minutes. A machine that is busy now and then
+// has an average of microseconds and a longest of half a second.
+type trips struct {
+	mu   sync.Mutex
+	rtt  roundTrip
+	peak time.Duration
+}
+
+// peakShare is how much of the distance to a shorter round trip the peak falls:
+// by half in 180 round trips, half a minute of a group with three connections.
+const peakShare = 256
+
+func (t *trips) sample(took time.Duration) {
+	if took <= 0 {
+		return // not measured
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.rtt.sample(took)
+	if took > t.peak {
+		t.peak = took
+	} else {
+		t.peak -= (t.peak - took) / peakShare
+	}
+}
+
+// allowance is how long a PING may take before the peer's silence means
+// something: at least floor, as long as a retransmission timer would wait, and
+// twice what one took a while ago; never longer than an ordinary PING may take.
+func (t *trips) allowance(floor time.Duration) time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return min(max(floor, t.rtt.smoothed+4*t.rtt.deviation, 2*t.peak), maxPingTimeout)
+}

@@ -29,6 +29,9 @@ func (o opener) Reopen(ctx context.Context, node string, opening []byte) (answer
 	return poolSession{s}, nil
 }
 
+// Suspect lets the pool find out.
+func (o opener) Suspect(node string) { o.pool.Suspect(node) }
+
 type poolSession struct{ pool.Session }
 
 func (s poolSession) Send(ctx context.Context, b []byte) error {

@@ -53,6 +53,8 @@ func (t *troupe) Patience(string, int, int) time.Duration               { return
 func (t *troupe) Usual(string, int, int) (time.Duration, bool)          { return 0, false }
 func (t *troupe) Alive(string) context.Context                          { return context.Background() }
 
+func (t *troupe) Suspect(string) {}
+
 // Open speaks to a node whose answer is the letters a, b, c...
 func (t *troupe) Reopen(ctx context.Context, node string, opening []byte) (answer.Session, error) {
 	return t.Open(ctx, node, opening, true)

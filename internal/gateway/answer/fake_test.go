@@ -291,6 +291,8 @@ func (f *fakeSwarm) Reopen(ctx context.Context, node string, opening []byte) (Se
 	return f.Open(ctx, node, opening, true)
 }
 
+func (f *fakeSwarm) Suspect(string) {}
+
 func (s *fakeSession) Send(ctx context.Context, b []byte) error {
 	if s.ctx.Err() != nil {
 		return context.Cause(s.ctx)

@@ -184,6 +184,9 @@ type Opener interface {
 	// or, when all broke, over the first that is made again. It waits until it is
 	// known whether the node is still there. ErrNoConnection: it is not.
 	Reopen(ctx context.Context, node string, opening []byte) (Session, error)
+	// Suspect says that a node keeps an answer waiting for longer than usual. If it is
+	// there no more, its sessions end soon, with ErrSilence. It never blocks.
+	Suspect(node string)
 }
 
 // Limits bound recovery. Zero values mean the defaults.

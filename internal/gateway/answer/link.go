@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"hecate/internal/stage"
 	"hecate/swarm"
@@ -69,7 +68,7 @@ func (l *link) welcomed(o stage.Opened, asked int) {
 
 // shake sends the opening and has its answer.
 func (a *Answer) shake(ctx context.Context, l *link, opening []byte, rescue bool) (_ stage.Opened, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, a.limits.OpenTime, errPatience)
+	ctx, cancel := a.welcome(l).begin(ctx)
 	defer cancel()
 	defer context.AfterFunc(l.ctx, cancel)()
 	if l.again {
@@ -120,9 +119,9 @@ func (l *link) send(ctx context.Context, s stage.Step) error {
 	return nil
 }
 
-// recv waits for the next answer, at most patience.
-func (l *link) recv(ctx context.Context, patience time.Duration) (stage.Result, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, errPatience)
+// recv waits for the next answer.
+func (l *link) recv(ctx context.Context, w wait) (stage.Result, error) {
+	ctx, cancel := w.begin(ctx)
 	defer cancel()
 	b, err := l.session.Recv(ctx)
 	if err != nil {
@@ -146,11 +145,11 @@ func (l *link) settled(end int) {
 }
 
 // truncate makes the node forget positions >= position.
-func (l *link) truncate(ctx context.Context, position int, patience time.Duration) error {
+func (l *link) truncate(ctx context.Context, position int, w wait) error {
 	if err := l.session.Send(ctx, stage.Truncate{Position: position}.Append(nil)); err != nil {
 		return l.fail(because(ctx, err))
 	}
-	r, err := l.recv(ctx, patience)
+	r, err := l.recv(ctx, w)
 	if err != nil {
 		return err
 	}
@@ -163,11 +162,11 @@ func (l *link) truncate(ctx context.Context, position int, patience time.Duratio
 
 // grow asks the node for so many cells in all. It may have none; then the room
 // stays as it is.
-func (l *link) grow(ctx context.Context, cells int, patience time.Duration) error {
+func (l *link) grow(ctx context.Context, cells int, w wait) error {
 	if err := l.session.Send(ctx, stage.Grow{Cells: cells}.Append(nil)); err != nil {
 		return l.fail(because(ctx, err))
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, errPatience)
+	ctx, cancel := w.begin(ctx)
 	defer cancel()
 	b, err := l.session.Recv(ctx)
 	if err != nil {

@@ -208,10 +208,6 @@ func fits(s stage.Step, r stage.Result) error {
 	return nil
 }
 
-func (a *Answer) patience(l *link, rows int) time.Duration {
-	return a.run.Router.Patience(l.stage.Node, rows, l.layers())
-}
-
 func (l *link) layers() int { return l.stage.Layers.Last - l.stage.Layers.First + 1 }
 
 // under gives a context that also ends when the link does.

@@ -39,7 +39,8 @@ type fakeSwarm struct {
 	next     uint64
 	room     fakeRoom
 	events   []Event
-	onStep   func(node string, s stage.Step) // called before a step is computed
+	onStep   func(node string, s stage.Step)    // called before a step is computed
+	onDone   func(node string, s stage.Step)    // called after, before it is answered
 	patience time.Duration
 	usual    time.Duration  // 0: unknown, so nobody hedges
 	maxRows  map[string]int // that a node takes in one step; absent: 64
@@ -352,9 +353,15 @@ func (s *fakeSession) compute(ctx context.Context, b []byte) ([]byte, error) {
 		return nil, s.gone()
 	}
 	s.swarm.mu.Lock()
-	defer s.swarm.mu.Unlock()
 	r, err := s.state.step(st)
 	s.node.rows += st.Rows()
+	s.swarm.mu.Unlock()
+	if s.swarm.onDone != nil {
+		s.swarm.onDone(s.node.name, st)
+	}
+	if s.ctx.Err() != nil {
+		return nil, s.gone()
+	}
 	return r.Append(nil), err
 }
 

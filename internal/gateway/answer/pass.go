@@ -43,6 +43,9 @@ func (a *Answer) level(ctx context.Context) error {
 		keep := min(l.held, len(a.tokens))
 		if l.last {
 			keep = min(keep, len(a.tokens)-1)
+			if a.job.States != nil {
+				keep = min(keep, a.job.States.Collected()) // it computed rows that never came
+			}
 		} else {
 			next, log := a.links[i+1].held, a.log(i+1)
 			if base, end := log.span(); next < base || next > end {

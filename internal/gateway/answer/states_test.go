@@ -81,3 +81,33 @@ func TestStatesSurviveAKillAtAnyStep(t *testing.T) {
 		}
 	}
 }
+
+// A connection breaks after the last stage has computed rows and before they came:
+// the node that kept the state is asked for them again, and none is left out.
+func TestStatesThatWereComputedAndNeverCame(t *testing.T) {
+	for _, prompt := range []int{40, 150} {
+		solo := newFakeSwarm("solo")
+		solo.routes = []swarm.Route{route(0, on("solo", 0, layers-1))}
+		want, _, err := states(t, solo, prompt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for at := range 1 + (prompt-1)/64 {
+			f := threeStages()
+			steps := 0
+			f.onDone = func(node string, _ stage.Step) {
+				if node != "c" {
+					return
+				}
+				if steps == at {
+					f.cut("c")
+				}
+				steps++
+			}
+			got, a, err := states(t, f, prompt)
+			if err != nil || a.Rescues() != 1 || !slices.Equal(got.rows, want.rows) {
+				t.Errorf("%d tokens, cut after step %d: %v, %d rescues, %d rows", prompt, at, err, a.Rescues(), len(got.rows))
+			}
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"hecate/internal/gateway/answer"
@@ -106,17 +107,30 @@ func (d *Dispatcher) grantLocked(route swarm.Route, n answer.Need) answer.Grant 
 	// Cells are kept account of by model, in rooms; the fleet counts sessions.
 	l := lease{held: d.mu.fleet.Reserve(route, 0), model: n.Model, cells: n.Room()}
 	now := time.Now()
-	for _, s := range route.Stages {
-		l.nodes = append(l.nodes, s.Node)
-		b := d.bookLocked(s.Node)
+	l.nodes = nodesOf(route.Stages)
+	for _, node := range l.nodes {
+		b := d.bookLocked(node)
 		b.circuit.Allow(now)
 		b.room(l.model).take(l.cells)
 		b.room(l.model).expect(d.mu.next, n.Next)
-		d.signalLocked(s.Node, b, now)
+		d.signalLocked(node, b, now)
 	}
 	d.mu.leases[d.mu.next] = l
 	d.crowdLocked(route)
 	return answer.Grant{Route: route, Token: d.mu.next}
+}
+
+// nodesOf names the nodes of some stages, each once. Every layer of a node has as many
+// cells, so the stages of one answer, which share no layer, take no more of them
+// together than one does.
+func nodesOf(stages []swarm.Stage) []string {
+	nodes := make([]string, 0, len(stages))
+	for _, s := range stages {
+		if !slices.Contains(nodes, s.Node) {
+			nodes = append(nodes, s.Node)
+		}
+	}
+	return nodes
 }
 
 // Release gives back what a grant reserved, once.

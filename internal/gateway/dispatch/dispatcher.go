@@ -65,7 +65,7 @@ type book struct {
 // whatever the plan has become since.
 type lease struct {
 	held  *swarm.Lease
-	nodes []string // one per stage
+	nodes []string // of its stages, each once
 	model string
 	cells int // on each, by now
 }

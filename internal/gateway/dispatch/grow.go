@@ -51,24 +51,19 @@ func (d *Dispatcher) Grow(_ context.Context, n answer.Need, g answer.Grant) erro
 	return nil
 }
 
-// missingLocked is what the nodes of a lease lack of so many cells more for each
-// of its stages. Cells that are kept for rescues are not for growing.
+// missingLocked is what the nodes of a lease lack of so many cells more. Cells that
+// are kept for rescues are not for growing.
 func (d *Dispatcher) missingLocked(l lease, more int) map[string]int {
 	if more == 0 {
 		return nil
 	}
 	missing := map[string]int{}
-	for _, node := range l.nodes {
-		missing[node] += more
-	}
 	now := time.Now()
-	for node, cells := range missing {
+	for _, node := range l.nodes {
 		r := d.bookLocked(node).room(l.model)
 		kept := int(math.Ceil(d.cfg.Policy.KVReserve * float64(r.cells)))
-		if free := r.free(now) - kept; r.cells == 0 || free >= cells {
-			delete(missing, node)
-		} else {
-			missing[node] = cells - free
+		if free := r.free(now) - kept; r.cells > 0 && free < more {
+			missing[node] = more - free
 		}
 	}
 	return missing

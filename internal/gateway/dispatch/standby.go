@@ -31,7 +31,8 @@ var errRevoked = errors.New("the room is wanted for answers")
 type standby struct {
 	model  string
 	stages []swarm.Stage
-	cells  int // on each
+	cells  int         // on each
+	beside swarm.Route // of its answer, when it began
 	revoke context.CancelCauseFunc
 }
 
@@ -48,8 +49,9 @@ func (d *Dispatcher) Standby(n answer.Need, route swarm.Route, stage int) (answe
 	if err != nil {
 		return answer.Standby{}, fmt.Errorf("%w: %w", ErrNoStandby, err)
 	}
-	s := &standby{model: n.Model, cells: n.Room()}
-	for _, st := range r.Route.Stages {
+	s := &standby{model: n.Model, cells: n.Room(), beside: route}
+	next := d.keepStagesLocked(route, r.Route, n.PromptTokens, n.OutputTokens)
+	for _, st := range next.Stages {
 		if !slices.Contains(route.Stages, st) {
 			s.stages = append(s.stages, st)
 		}
@@ -86,19 +88,25 @@ func (d *Dispatcher) Widen(token uint64, n answer.Need) bool {
 	return true
 }
 
-// spareLocked says whether the nodes have so much to spare on each stage.
+// spareLocked says whether the nodes have so much to spare on each stage. Every layer
+// has cells of its own: what the shadow's own answer has of other layers of a node is
+// not in its way.
 func (d *Dispatcher) spareLocked(s *standby, cells int) error {
 	if len(s.stages) == 0 {
 		return ErrNoStandby
 	}
 	wanted := map[string]int{}
 	for _, st := range s.stages {
-		wanted[st.Node] += cells
+		wanted[st.Node] = cells
 	}
 	now := time.Now()
 	for node, cells := range wanted {
 		room := d.bookLocked(node).room(s.model)
-		if left := room.free(now) - cells; float64(left) < (1-shadowShare)*float64(room.cells) {
+		left := room.free(now) - cells
+		if s.beside.Uses(node) {
+			left += s.cells
+		}
+		if float64(left) < (1-shadowShare)*float64(room.cells) {
 			return fmt.Errorf("%w: %s has %d of %d cells free", ErrNoStandby, node, room.free(now), room.cells)
 		}
 		v, known := d.mu.fleet.Node(node)
@@ -112,14 +120,14 @@ func (d *Dispatcher) spareLocked(s *standby, cells int) error {
 // takeStandbyLocked takes a shadow's room (times is 1) or gives it back (-1).
 func (d *Dispatcher) takeStandbyLocked(s *standby, times int) {
 	now := time.Now()
-	for _, st := range s.stages {
-		b := d.bookLocked(st.Node)
+	for _, node := range nodesOf(s.stages) {
+		b := d.bookLocked(node)
 		if times > 0 {
 			b.room(s.model).take(s.cells)
 		} else {
 			b.room(s.model).give(s.cells, now)
 		}
-		d.signalLocked(st.Node, b, now)
+		d.signalLocked(node, b, now)
 	}
 }
 
@@ -185,9 +193,9 @@ func (d *Dispatcher) lendLocked(tokens []uint64) (settle func(route swarm.Route,
 // shiftLocked changes a shadow's room without a trace: nobody else has seen it.
 func (d *Dispatcher) shiftLocked(s *standby, cells int) {
 	now := time.Now()
-	for _, st := range s.stages {
-		b := d.bookLocked(st.Node)
+	for _, node := range nodesOf(s.stages) {
+		b := d.bookLocked(node)
 		b.room(s.model).take(cells)
-		d.signalLocked(st.Node, b, now)
+		d.signalLocked(node, b, now)
 	}
 }

@@ -9,6 +9,21 @@ import (
 // SetDesired changes what is wanted of a node. ErrNotFound: there is no such
 // node. A removed node comes back by enrolling anew only.
 func SetDesired(ctx context.Context, store Store, node string, want Desired) error {
+	return setDesired(ctx, store, node, func(Desired) Desired { return want })
+}
+
+// depart removes a node that leaves, unless its operator has changed his mind.
+func depart(ctx context.Context, store Store, node string) error {
+	return setDesired(ctx, store, node, func(now Desired) Desired {
+		if now == DesiredLeaving {
+			return DesiredRemoved
+		}
+		return now
+	})
+}
+
+// setDesired writes what choose makes of what is wanted now.
+func setDesired(ctx context.Context, store Store, node string, choose func(Desired) Desired) error {
 	for {
 		e, err := store.Get(ctx, BucketNodes, node)
 		if err != nil {
@@ -18,6 +33,7 @@ func SetDesired(ctx context.Context, store Store, node string, want Desired) err
 		if err := Decode(e.Value, rec); err != nil {
 			return err
 		}
+		want := choose(rec.Desired)
 		if rec.Desired == want {
 			return nil
 		}

@@ -95,17 +95,23 @@ func (p planning) tooEarly(profiles []swarm.NodeProfile) (wait bool, until time.
 		until = p.began.Add(p.patience.FirstWait)
 		return len(profiles) < p.patience.FirstNodes && p.now.Before(until), until
 	}
-	if len(profiles) == 0 {
-		return false, time.Time{}
+	for _, id := range p.previous.mentioned() {
+		if p.unheard(id) {
+			return true, p.began.Add(hearWithin)
+		}
 	}
-	until = p.began.Add(hearWithin)
-	if !p.now.Before(until) {
-		return false, until
+	return false, time.Time{}
+}
+
+// unheard reports whether a member may still say what it holds: also one that is
+// drained or leaves, which may be the last holder of something.
+func (p planning) unheard(id string) bool {
+	rec := p.nodes[id]
+	if rec == nil || !rec.Started() || rec.Desired == DesiredRemoved || !p.now.Before(p.began.Add(hearWithin)) {
+		return false
 	}
-	return slices.ContainsFunc(profiles, func(n swarm.NodeProfile) bool {
-		m := p.view.Member(n.ID)
-		return m == nil || m.Status == StatusUnheard
-	}), until
+	m := p.view.Member(id)
+	return m == nil || m.Status == StatusUnheard
 }
 
 // departed are the nodes that were to leave and hold nothing any more, or
@@ -116,7 +122,7 @@ func (p planning) departed() (ids []string) {
 	}
 	have := p.view.holdings()
 	for _, id := range slices.Sorted(maps.Keys(p.nodes)) {
-		if p.nodes[id].Desired == DesiredLeaving && p.previous.DesiredOf(id) == DesiredLeaving && len(have[id]) == 0 {
+		if p.nodes[id].Desired == DesiredLeaving && p.previous.DesiredOf(id) == DesiredLeaving && len(have[id]) == 0 && !p.unheard(id) {
 			ids = append(ids, id)
 		}
 	}

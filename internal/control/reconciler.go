@@ -175,7 +175,7 @@ func (r *Reconciler) step(ctx context.Context, d *desk) time.Time {
 		err = r.write(ctx, d, what.document)
 	}
 	for _, id := range d.departed() {
-		err = errors.Join(err, SetDesired(ctx, r.cfg.Store, id, DesiredRemoved))
+		err = errors.Join(err, depart(ctx, r.cfg.Store, id))
 	}
 	if errors.Is(err, ErrConflict) {
 		err = nil // the watch brings what is there now, and with it the next step

@@ -395,3 +395,51 @@ func TestTheDataMapHoldsTheLivingAndItsRevisionNeverRepeats(t *testing.T) {
 		}
 	})
 }
+
+// lateStore lets an operator resume a node just before the planner, which has not
+// heard of that, looks at its record to remove it.
+type lateStore struct {
+	control.Store
+	resume func()
+}
+
+func (s *lateStore) Get(ctx context.Context, b control.Bucket, key string) (control.Entry, error) {
+	if s.resume != nil && b == control.BucketNodes {
+		resume := s.resume
+		s.resume = nil
+		resume()
+	}
+	return s.Store.Get(ctx, b, key)
+}
+
+func TestANodeThatIsResumedInTheLastMomentIsNotRemoved(t *testing.T) {
+	inTime(t, func(t *testing.T, r *rig) {
+		r.obedient = true
+		late := &lateStore{Store: r.store}
+		rec := control.NewReconciler(control.ReconcilerConfig{
+			Store: late, Membership: r.membership, Planner: swarm.Planner{}.Plan, Holder: "gw", Patience: control.Patience{FirstNodes: 4},
+		})
+		ctx, cancel := context.WithCancel(r.ctx)
+		done := make(chan error, 1)
+		go func() { done <- rec.Run(ctx) }()
+		r.model("demo")
+		defer stopAll(r.swarmOf("a", "b", "c", "d"))
+		time.Sleep(5 * time.Second)
+		late.resume = func() {
+			if err := control.SetDesired(r.ctx, r.store, "a", control.DesiredActive); err != nil {
+				t.Error(err)
+			}
+		}
+		if err := control.SetDesired(r.ctx, r.store, "a", control.DesiredLeaving); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Second)
+		if d := r.wantPlan("a b c d ", 2); d.DesiredOf("a") != control.DesiredActive {
+			t.Errorf("desired: %v", d.Desired)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}

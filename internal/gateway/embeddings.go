@@ -134,7 +134,7 @@ func (e *embedding) tokens() (n int) {
 func (e *embedding) one(ctx context.Context, i int) error {
 	record, id := e.model.Record, fmt.Sprintf("%s.%d", e.id, i)
 	job := answer.Job{
-		ID: id, Model: record.ID, Layers: record.Spec.Layers, Prompt: e.prompts[i], MaxTokens: 1,
+		ID: id, Model: record.ID, Layers: record.Spec.Layers, Width: e.pooling.Width, Prompt: e.prompts[i], MaxTokens: 1,
 		States: &e.blends[i], Caller: e.caller,
 	}
 	job.Caller.Request = id

@@ -67,7 +67,7 @@ func (g *Gateway) begin(ctx context.Context, w wish) (*generation, error) {
 	}
 	for i, params := range w.params {
 		a, err := g.runner.Start(ctx, answer.Job{
-			ID: jobID(w.id, i), Model: w.model.Record.ID, Layers: w.model.Record.Spec.Layers,
+			ID: jobID(w.id, i), Model: w.model.Record.ID, Layers: w.model.Record.Spec.Layers, Width: w.model.Text.Pooling().Width,
 			Prompt: w.prompt, MaxTokens: limit, Params: params, Chaos: w.chaos, StandIn: w.standIn, Caller: w.caller,
 		})
 		if err != nil {

@@ -123,6 +123,7 @@ func (letters) Encode(text string) (ids []int32, err error) {
 }
 func (letters) IsEnd(int32) bool                { return false }
 func (letters) Vocabulary() int                 { return 256 }
+func (letters) Pooling() Pooling                { return Pooling{} }
 func (letters) Bytes(id int32) []byte           { return []byte{byte(id)} }
 func (letters) Speak([]string) (Speaker, error) { return letters{}, nil }
 func (letters) Add(id int32) (string, bool)     { return string(rune(id)), false }

@@ -34,6 +34,7 @@ type Answer struct {
 	told        bool          // the tracer knows of all of it
 	failed      error         // what ended it
 
+	width    atomic.Int64 // values of a hidden row; 0: nobody has said
 	grant    Grant
 	links    []*link // by stage of the route; nil: to be opened
 	logs     map[int]*boundary
@@ -92,6 +93,7 @@ func (r *Runner) answer(ctx context.Context, job Job, grant Grant) *Answer {
 	a.purse = &purse{limit: a.limits.SessionBytes, all: r.Budget}
 	a.began = time.Now()
 	a.ctx, a.cancel = context.WithCancel(ctx)
+	a.width.Store(int64(job.Width))
 	a.publish()
 	a.follow(grant.Route)
 	return a

@@ -41,6 +41,7 @@ type fakeSwarm struct {
 	events   []Event
 	onStep   func(node string, s stage.Step)    // called before a step is computed
 	onDone   func(node string, s stage.Step)    // called after, before it is answered
+	forge    func(node string, b []byte) []byte // what a node says instead of its answer
 	patience time.Duration
 	usual    time.Duration  // 0: unknown, so nobody hedges
 	maxRows  map[string]int // that a node takes in one step; absent: 64
@@ -303,6 +304,14 @@ func (s *fakeSession) Send(ctx context.Context, b []byte) error {
 }
 
 func (s *fakeSession) Recv(ctx context.Context) ([]byte, error) {
+	b, err := s.answer(ctx)
+	if err == nil && s.swarm.forge != nil {
+		b = s.swarm.forge(s.node.name, b)
+	}
+	return b, err
+}
+
+func (s *fakeSession) answer(ctx context.Context) ([]byte, error) {
 	b := s.queue[0]
 	s.queue = s.queue[1:]
 	switch stage.KindOf(b) {

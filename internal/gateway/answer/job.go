@@ -15,6 +15,7 @@ type Job struct {
 	ID        string // names the answer in logs and at the nodes; unique, at most 64 bytes
 	Model     string
 	Layers    int     // layers of the model; the route covers 0..Layers-1
+	Width     int     // values of a hidden row; 0: as the first node says
 	Prompt    []int32 // at least one token
 	MaxTokens int     // generated tokens at most, at least 1
 	Params    sampling.Params
@@ -92,7 +93,7 @@ type FailureKind int
 const (
 	Gone     FailureKind = iota // connection lost, or declared dead
 	Silent                      // a deadline passed
-	Refused                     // it answered no; it lives
+	Refused                     // it answered no, or what makes no sense; it lives
 	Yielding                    // it is to give the layers up: no failure, nobody is to blame
 )
 

@@ -3,7 +3,6 @@ package answer
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"hecate/internal/stage"
 	"hecate/swarm"
@@ -45,8 +44,11 @@ func (a *Answer) begin(ctx context.Context, l *link, rescue bool) (*link, error)
 		return nil, l.fail(err)
 	}
 	opened, err := a.shake(ctx, l, opening, rescue)
+	if err == nil {
+		err = a.believe(opened)
+	}
 	if err != nil {
-		if a.ctx.Err() != nil {
+		if a.ctx.Err() != nil || errors.Is(err, errNonsense) {
 			l.end() // nobody will come back for it
 		} else {
 			l.drop()
@@ -83,7 +85,8 @@ func (a *Answer) shake(ctx context.Context, l *link, opening []byte, rescue bool
 	if err != nil {
 		return stage.Opened{}, because(ctx, err)
 	}
-	return stage.DecodeOpened(b)
+	opened, err := stage.DecodeOpened(b)
+	return opened, unreadable(err)
 }
 
 func (a *Answer) opening(l *link, rescue, resume bool) stage.Open {
@@ -130,7 +133,7 @@ func (l *link) recv(ctx context.Context, w wait) (stage.Result, error) {
 	r, err := stage.DecodeResult(b)
 	l.session.Recycle(b)
 	if err != nil {
-		return stage.Result{}, l.fail(err)
+		return stage.Result{}, l.fail(unreadable(err))
 	}
 	return r, nil
 }
@@ -154,7 +157,7 @@ func (l *link) truncate(ctx context.Context, position int, w wait) error {
 		return err
 	}
 	if r.Kind != stage.KindDone || r.Position != position {
-		return l.fail(fmt.Errorf("answered a truncate to %d with %s at %d", position, r.Kind, r.Position))
+		return l.fail(nonsense("answered a truncate to %d with %s at %d", position, r.Kind, r.Position))
 	}
 	l.held = position
 	return nil
@@ -175,7 +178,7 @@ func (l *link) grow(ctx context.Context, cells int, w wait) error {
 	g, err := stage.DecodeGrown(b)
 	l.session.Recycle(b)
 	if err != nil {
-		return l.fail(err)
+		return l.fail(unreadable(err))
 	}
 	l.room = g.Cells
 	return nil
@@ -190,7 +193,7 @@ func (l *link) fail(err error) *stageError {
 	e := &stageError{stage: l.index, node: l.stage.Node, kind: Gone, rows: nothing, err: err}
 	var refusal *stage.Error
 	switch {
-	case errors.As(err, &refusal):
+	case errors.As(err, &refusal), errors.Is(err, errNonsense):
 		e.kind = Refused
 	case errors.Is(err, errPatience):
 		e.kind = Silent

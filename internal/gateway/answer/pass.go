@@ -2,7 +2,6 @@ package answer
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -172,7 +171,7 @@ func (a *Answer) step(ctx context.Context, l *link, s stage.Step) (r stage.Resul
 	if r, err = l.recv(ctx, a.patience(l, s.Rows())); err != nil {
 		return stage.Result{}, err
 	}
-	if err := fits(s, r); err != nil {
+	if err := a.fits(s, r); err != nil {
 		return stage.Result{}, l.fail(err)
 	}
 	l.settled(s.Position + s.Rows())
@@ -200,15 +199,6 @@ func (a *Answer) want(l *link, s stage.Step) stage.Want {
 		return stage.WantNothing
 	}
 	return stage.WantHidden
-}
-
-// fits checks that a result answers the step.
-func fits(s stage.Step, r stage.Result) error {
-	want := map[stage.Want]stage.Kind{stage.WantNothing: stage.KindDone, stage.WantHidden: stage.KindHidden, stage.WantToken: stage.KindToken}[s.Want]
-	if r.Kind != want || r.Position != s.Position || r.Rows != s.Rows() {
-		return fmt.Errorf("answered a step at %d of %d rows with %s at %d of %d rows", s.Position, s.Rows(), r.Kind, r.Position, r.Rows)
-	}
-	return nil
 }
 
 func (l *link) layers() int { return l.stage.Layers.Last - l.stage.Layers.First + 1 }

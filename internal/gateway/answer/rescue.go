@@ -94,10 +94,15 @@ func (a *Answer) abandon(f *stageError) *link {
 	if l != nil {
 		a.account(l, a.phase())
 		a.strikes(l.order)
-		if f.kind != Refused {
+		switch {
+		case errors.Is(f.err, errNonsense):
+			l.end()
+		case f.kind != Refused:
 			a.orphaned(l)
+			fallthrough
+		default:
+			l.drop()
 		}
-		l.drop()
 		a.links[f.stage] = nil
 	}
 	return l

@@ -239,6 +239,9 @@ func (a *Answer) follows(ctx context.Context, sh *shadow) error {
 		if err != nil {
 			return err
 		}
+		if err := a.believe(opened); err != nil {
+			return err
+		}
 		l.welcomed(opened, sh.room)
 	}
 	sh.opens = nil
@@ -328,7 +331,7 @@ func (a *Answer) shadowStep(ctx context.Context, l *link, step stage.Step, out *
 	if err != nil {
 		return err
 	}
-	if err := fits(step, r); err != nil {
+	if err := a.fits(step, r); err != nil {
 		return err
 	}
 	l.settled(step.Position + step.Rows())

@@ -136,7 +136,7 @@ func (h *host) openData(context.Context) (err error) {
 	creds := h.plane.Credentials()
 	cfg := pool.Config{
 		NodeID: h.cfg.name, SwarmID: h.plane.Swarm(),
-		TLS: creds.Both(identity.RoleNode), Identify: identity.PeerName,
+		TLS: creds.Both(h.plane.Admit, identity.RoleNode), Identify: identity.PeerName,
 		Observe: h.observe(),
 	}
 	if h.cfg.allowChaos {

@@ -85,6 +85,14 @@ func PeerName(state tls.ConnectionState) (string, error) {
 	return id.Name, err
 }
 
+// KeyOfPeer is the fingerprint of a connection's verified peer's key.
+func KeyOfPeer(state tls.ConnectionState) (string, error) {
+	if len(state.VerifiedChains) == 0 {
+		return "", errors.New("the peer has no verified certificate")
+	}
+	return KeyFingerprint(state.VerifiedChains[0][0].PublicKey)
+}
+
 // KeyFingerprint is the SHA-256 of a public key (hex): a node's identity
 // across all its certificates.
 func KeyFingerprint(public any) (string, error) {

@@ -131,7 +131,16 @@ func TestWhoMayTalkToWhom(t *testing.T) {
 	a, other := authority(t), authority(t)
 	gateway, mini := member(t, a, RoleGateway, "gw"), member(t, a, RoleNode, "mini")
 	laptop, stranger := member(t, a, RoleNode, "laptop"), member(t, other, RoleGateway, "gw")
-	removed := func(id ID) error { return fmt.Errorf("%s was removed", id.Name) }
+	fingerprint, err := KeyFingerprint(mini.Key().Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	removed := func(id ID, key string) error {
+		if key != fingerprint {
+			t.Errorf("asked about the key %.8s of %s, which has %.8s", key, id.Name, fingerprint)
+		}
+		return fmt.Errorf("%s was removed", id.Name)
+	}
 	nobody := &tls.Config{RootCAs: gateway.roots, ServerName: serverName(RoleNode)}
 	for _, c := range []struct {
 		name           string
@@ -150,6 +159,9 @@ func TestWhoMayTalkToWhom(t *testing.T) {
 		{"pinned to another swarm", stranger.OpenServer(), Pinned(a.Fingerprint()), false},
 		{"pinned, but a node answers", mini.OpenServer(), Pinned(a.Fingerprint()), false},
 		{"not admitted", gateway.Server(removed, RoleNode), mini.Client(RoleGateway, ""), false},
+		{"node to a gateway's data plane", asking(gateway.Both(nil, RoleNode)), mini.Client(RoleGateway, "gw"), true},
+		{"not admitted to the data plane", asking(gateway.Both(removed, RoleNode)), mini.Client(RoleGateway, "gw"), false},
+		{"not admitted where the gateway connects", mini.Server(nil, RoleGateway), gateway.Both(removed, RoleNode), false},
 		{"old TLS", mini.Server(nil, RoleGateway), oldTLS(gateway.Client(RoleNode, "")), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -159,6 +171,12 @@ func TestWhoMayTalkToWhom(t *testing.T) {
 			}
 		})
 	}
+}
+
+// asking wants a certificate, as the data plane does of who connects.
+func asking(c *tls.Config) *tls.Config {
+	c.ClientAuth = tls.RequireAndVerifyClientCert
+	return c
 }
 
 func oldTLS(c *tls.Config) *tls.Config {

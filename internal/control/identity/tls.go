@@ -14,10 +14,26 @@ import (
 // chain and role; who exactly it is, the URI says.
 func serverName(role Role) string { return string(role) + ".hecate.internal" }
 
+// An Admit has the last word about a peer whose certificate is good: certificates
+// outlive memberships. key is the fingerprint of the peer's key (see
+// KeyFingerprint): a name may have been given to another machine since.
+type Admit func(id ID, key string) error
+
+// admitted asks admit (nil: everybody is) about a verified peer.
+func admitted(state tls.ConnectionState, id ID, admit Admit) error {
+	if admit == nil {
+		return nil
+	}
+	key, err := KeyOfPeer(state)
+	if err != nil {
+		return err
+	}
+	return admit(id, key)
+}
+
 // Server is the TLS configuration of a listener that admits only members of
-// this swarm with one of the roles. admit (may be nil) has the last word, for
-// members whose certificate outlives their membership.
-func (c *Credentials) Server(admit func(ID) error, roles ...Role) *tls.Config {
+// this swarm with one of the roles, and of them those that admit (may be nil) lets in.
+func (c *Credentials) Server(admit Admit, roles ...Role) *tls.Config {
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS13,
 		GetCertificate:         c.serverCertificate,
@@ -32,10 +48,7 @@ func (c *Credentials) Server(admit func(ID) error, roles ...Role) *tls.Config {
 			if id.Swarm != c.id.Swarm || !slices.Contains(roles, id.Role) {
 				return fmt.Errorf("%w: %s may not connect here", ErrWrongPeer, id)
 			}
-			if admit != nil {
-				return admit(id)
-			}
-			return nil
+			return admitted(state, id, admit)
 		},
 	}
 }
@@ -73,10 +86,22 @@ func (c *Credentials) Client(role Role, name string) *tls.Config {
 	}
 }
 
-// Both is Client, good for accepting connections of that role as well.
-func (c *Credentials) Both(role Role) *tls.Config {
+// Both is Client, good for accepting connections of that role as well. admit (may be
+// nil) is asked either way.
+func (c *Credentials) Both(admit Admit, role Role) *tls.Config {
 	cfg := c.Client(role, "")
 	cfg.GetCertificate, cfg.ClientCAs = c.serverCertificate, c.roots
+	verify := cfg.VerifyConnection
+	cfg.VerifyConnection = func(state tls.ConnectionState) error {
+		if err := verify(state); err != nil {
+			return err
+		}
+		id, err := OfPeer(state)
+		if err != nil {
+			return err
+		}
+		return admitted(state, id, admit)
+	}
 	return cfg
 }
 

@@ -100,7 +100,7 @@ func (g *Gateway) embed(ctx context.Context, cfg *natsbus.Config) error {
 	}
 	g.server, err = natsbus.StartServer(ctx, natsbus.ServerConfig{
 		Name: g.cfg.Name, Dir: filepath.Join(g.cfg.Dir, "nats"), Listen: listen, Log: g.cfg.Log,
-		TLS: g.credentials.Server(g.admit, identity.RoleNode, identity.RoleGateway), Accounts: g.accounts,
+		TLS: g.credentials.Server(g.Admit, identity.RoleNode, identity.RoleGateway), Accounts: g.accounts,
 	})
 	if err != nil {
 		return err
@@ -147,16 +147,30 @@ func (g *Gateway) busServers(seen net.Addr) []string {
 	return advertised(g.server.Addr(), g.cfg.Advertise, seen)
 }
 
-// admit refuses members that were removed, though their certificate is still
-// good. Until membership runs there is nobody to refuse.
-func (g *Gateway) admit(id identity.ID) error {
+// Admit refuses members that were removed, though their certificate is still good:
+// also when their name was given to another machine since. Until membership runs
+// there is nobody to refuse.
+func (g *Gateway) Admit(id identity.ID, key string) error {
+	rec := g.recordOf(id.Name)
+	switch {
+	case rec == nil || id.Role != identity.RoleNode:
+		return nil
+	case rec.Desired == control.DesiredRemoved:
+		return fmt.Errorf("%w: %q", enrol.ErrRemoved, id.Name)
+	case rec.Key != key:
+		return fmt.Errorf("%w: %q is another machine now", enrol.ErrRemoved, id.Name)
+	}
+	return nil
+}
+
+// recordOf is what is known of a node; nil: nothing.
+func (g *Gateway) recordOf(node string) *control.NodeRecord {
 	membership := g.admission.Load()
-	if membership == nil || id.Role != identity.RoleNode {
+	if membership == nil {
 		return nil
 	}
-	m := membership.View().Member(id.Name)
-	if m != nil && m.Record != nil && m.Record.Desired == control.DesiredRemoved {
-		return fmt.Errorf("%w: %q", enrol.ErrRemoved, id.Name)
+	if m := membership.View().Member(node); m != nil {
+		return m.Record
 	}
 	return nil
 }
@@ -165,7 +179,8 @@ func (g *Gateway) admit(id identity.ID) error {
 const expelAfter = 3 * time.Second
 
 // expel ends the connections of removed nodes, also of those that were not heard
-// any more: somebody may have their key. On an external cluster it cannot; there
+// any more: somebody may have their key. Those of a key whose name another machine
+// takes end at once; that machine's, if it has any yet, are made anew. On an external cluster it cannot; there
 // the node's token runs out within a day, and until then nobody listens to it.
 func (g *Gateway) expel(ctx context.Context) {
 	if g.server == nil {
@@ -178,9 +193,17 @@ func (g *Gateway) expel(ctx context.Context) {
 	}
 	var waiting sync.WaitGroup
 	defer waiting.Wait()
+	keys := map[string]string{} // by node
 	for u := range records {
 		rec := new(control.NodeRecord)
-		if !u.Synced && !u.Deleted && control.Decode(u.Value, rec) == nil && rec.Desired == control.DesiredRemoved {
+		if u.Synced || u.Deleted || control.Decode(u.Value, rec) != nil {
+			continue
+		}
+		if old, known := keys[rec.ID]; known && old != rec.Key {
+			g.kick(rec.ID)
+		}
+		keys[rec.ID] = rec.Key
+		if rec.Desired == control.DesiredRemoved {
 			waiting.Go(func() { g.expelLater(ctx, rec.ID) })
 		}
 	}
@@ -192,9 +215,12 @@ func (g *Gateway) expelLater(ctx context.Context, node string) {
 		return
 	case <-time.After(expelAfter):
 	}
-	if g.admit(identity.ID{Role: identity.RoleNode, Name: node}) == nil {
-		return // it enrolled anew meanwhile
+	if rec := g.recordOf(node); rec != nil && rec.Desired == control.DesiredRemoved { // else it enrolled anew meanwhile
+		g.kick(node)
 	}
+}
+
+func (g *Gateway) kick(node string) {
 	if err := g.server.Kick(node); err != nil {
 		g.cfg.Log.Warn("a removed node is still connected", "node", node, "error", err)
 	}

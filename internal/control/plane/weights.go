@@ -25,7 +25,11 @@ func (g *Gateway) Peer(r *http.Request) (string, error) {
 	}
 	switch {
 	case id.Swarm == g.Swarm() && id.Role == identity.RoleNode:
-		return id.Name, g.admit(id)
+		key, err := identity.KeyOfPeer(*r.TLS)
+		if err != nil {
+			return "", err
+		}
+		return id.Name, g.Admit(id, key)
 	case id.Swarm == g.Swarm() && id.Role == identity.RoleGateway:
 		return id.Name, nil
 	}

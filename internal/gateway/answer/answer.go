@@ -33,6 +33,7 @@ type Answer struct {
 	waitedAgain bool          // for the token that is being computed
 	told        bool          // the tracer knows of all of it
 	failed      error         // what ended it
+	contested   bool          // another try of the same answer may succeed where this one fails
 
 	width    atomic.Int64 // values of a hidden row; 0: nobody has said
 	grant    Grant
@@ -150,8 +151,9 @@ func (a *Answer) insist(attempt func() error) error {
 			return nil
 		}
 		if err := a.rescue(err); err != nil {
-			a.story.lost(a, err)
-			a.failed = err
+			if a.failed = err; !a.contested {
+				a.story.lost(a, err)
+			}
 			return err
 		}
 	}

@@ -40,22 +40,28 @@ func (a *Answer) First() (*Answer, stage.Token, error) {
 		t, err := a.Next()
 		return a, t, err
 	}
+	need := a.need // as it began: from here on it is the race's
+	a.contested = true
 	race := make(chan outcome, 2)
 	go a.race(race)
 	timer := time.NewTimer(after)
 	defer timer.Stop()
 	select {
 	case o := <-race:
-		return o.answer, o.token, o.err
+		return o.stands()
 	case <-timer.C:
 	}
-	twin, err := a.twin()
+	slow := a.slowest()
+	twin, err := a.twin(need, slow)
 	if err != nil {
-		o := <-race
-		return o.answer, o.token, o.err
+		return (<-race).stands()
 	}
-	go twin.race(race)
-	return a.judge(twin, race)
+	go twin.race(race) // it opens its stages there: nobody waits for that
+	o := a.judge(twin, race)
+	if o.answer == twin && o.err == nil {
+		twin.hedged(slow)
+	}
+	return o.stands()
 }
 
 // outcome is how one of two twins fared.
@@ -65,31 +71,35 @@ type outcome struct {
 	err    error
 }
 
+// stands takes an outcome as the answer's: a failure is a loss now.
+func (o outcome) stands() (*Answer, stage.Token, error) {
+	o.answer.contested = false
+	if o.err != nil {
+		o.answer.story.lost(o.answer, o.err)
+	}
+	return o.answer, o.token, o.err
+}
+
 func (a *Answer) race(out chan<- outcome) {
 	t, err := a.Next()
 	out <- outcome{a, t, err}
 }
 
 // judge waits for the first twin that speaks, and closes the other.
-func (a *Answer) judge(twin *Answer, race <-chan outcome) (*Answer, stage.Token, error) {
-	slow := a.slowest()
+func (a *Answer) judge(twin *Answer, race <-chan outcome) outcome {
 	o := <-race
+	if o.err != nil {
+		o.answer.Close()
+		return <-race
+	}
 	loser := twin
 	if o.answer == twin {
 		loser = a
 	}
-	if o.err != nil {
-		o.answer.Close()
-		o = <-race
-		return o.answer, o.token, o.err
-	}
 	loser.cancel()
 	<-race // it ends at once, and must before it is closed
 	loser.Close()
-	if o.answer == twin {
-		twin.hedged(slow)
-	}
-	return o.answer, o.token, nil
+	return o
 }
 
 // hedgeAfter is when to become impatient; never, while nothing was measured.
@@ -107,13 +117,13 @@ func (a *Answer) hedgeAfter() (time.Duration, bool) {
 
 var errNoTwin = errors.New("no second try")
 
-// twin starts the same answer once more, around the slowest stage's node.
-func (a *Answer) twin() (*Answer, error) {
-	node := a.slowest()
+// twin is the same answer once more, around a node that keeps it waiting. Nothing of
+// it is open yet.
+func (a *Answer) twin(need Need, node string) (*Answer, error) {
 	if node == "" || !a.run.hedges.allow() {
 		return nil, errNoTwin
 	}
-	grant, err := a.run.Router.Around(a.need, a.Route(), node)
+	grant, err := a.run.Router.Around(need, a.Route(), node)
 	if err != nil {
 		return nil, err
 	}
@@ -121,10 +131,7 @@ func (a *Answer) twin() (*Answer, error) {
 	job.ID += "~" // its stages are not ours
 	job.Chaos = nil
 	twin := a.run.answer(a.parent, job, grant)
-	if err := twin.insist(func() error { return twin.connect(false) }); err != nil {
-		twin.Close()
-		return nil, err
-	}
+	twin.contested = true
 	return twin, nil
 }
 

@@ -246,6 +246,7 @@ type Runner struct {
 
 	hedges     hedges
 	casualties casualties
+	rivalry    rivalry
 	trial      turn // of answers that compute what may have killed two nodes
 }
 

@@ -71,16 +71,19 @@ func TestAClientWhoLeavesIsForgottenWithinASecond(t *testing.T) {
 		prepare func(*stately, *Runner)
 		strike  func(*stately, *Answer) // once these have come
 		after   time.Duration           // until he leaves; 0: in the middle of a step
+		early   bool                    // shadows follow the prompt already
 	}{
-		"while stages are opened":      {prompt: 40, prepare: func(s *stately, _ *Runner) { s.slow.Store(true) }},
-		"in the prefill":               {prompt: 400, prepare: func(s *stately, _ *Runner) { s.slow.Store(true) }, after: 95 * time.Second},
-		"in a step of one token":       {prompt: 40, strike: func(s *stately, _ *Answer) { s.slow.Store(true) }},
-		"while his node is looked for": {prompt: 40, strike: func(s *stately, _ *Answer) { s.waiting = true; s.cut("b") }, after: time.Millisecond},
-		"while nobody can take over":   {prompt: 40, strike: func(s *stately, _ *Answer) { s.spares = nil; s.kill("b") }},
-		"while a substitute is opened": {prompt: 40, strike: func(s *stately, _ *Answer) { s.kill("b"); s.slow.Store(true) }},
-		"while a substitute is fed":    {prompt: 40, strike: func(s *stately, _ *Answer) { s.kill("b"); s.slow.Store(true) }, after: stateliness + time.Second},
-		"while a shadow is opened":     {prompt: longPrompt, strike: func(s *stately, _ *Answer) { s.only = "+"; s.slow.Store(true) }},
-		"while a shadow is fed":        {prompt: longPrompt, strike: func(s *stately, _ *Answer) { s.only = "+"; s.slow.Store(true) }, after: stateliness + time.Second},
+		"while stages are opened":                {prompt: 40, prepare: func(s *stately, _ *Runner) { s.slow.Store(true) }},
+		"in the prefill":                         {prompt: 400, prepare: func(s *stately, _ *Runner) { s.slow.Store(true) }, after: 95 * time.Second},
+		"in a step of one token":                 {prompt: 40, strike: func(s *stately, _ *Answer) { s.slow.Store(true) }},
+		"while his node is looked for":           {prompt: 40, strike: func(s *stately, _ *Answer) { s.waiting = true; s.cut("b") }, after: time.Millisecond},
+		"while nobody can take over":             {prompt: 40, strike: func(s *stately, _ *Answer) { s.spares = nil; s.kill("b") }},
+		"while a substitute is opened":           {prompt: 40, strike: func(s *stately, _ *Answer) { s.kill("b"); s.slow.Store(true) }},
+		"while a substitute is fed":              {prompt: 40, strike: func(s *stately, _ *Answer) { s.kill("b"); s.slow.Store(true) }, after: stateliness + time.Second},
+		"while a shadow is opened":               {prompt: longPrompt, strike: func(s *stately, _ *Answer) { s.only = "+"; s.slow.Store(true) }},
+		"while a shadow is fed":                  {prompt: longPrompt, strike: func(s *stately, _ *Answer) { s.only = "+"; s.slow.Store(true) }, after: stateliness + time.Second},
+		"while a shadow of the prompt is opened": {prompt: longPrompt, early: true, prepare: func(s *stately, _ *Runner) { s.only = "+"; s.slow.Store(true) }, strike: func(*stately, *Answer) {}},
+		"while a shadow of the prompt is fed":    {prompt: longPrompt, early: true, prepare: func(s *stately, _ *Runner) { s.only = "+"; s.slow.Store(true) }, strike: func(*stately, *Answer) {}, after: stateliness + time.Second},
 		"before his answer is on trial": {prompt: 40, strike: func(_ *stately, a *Answer) {
 			a.suspicions = []*suspicion{{rows: span{len(a.tokens) - 1, len(a.tokens)}, layers: swarm.Layers(0, 11), nodes: 2}}
 		}},
@@ -90,7 +93,11 @@ func TestAClientWhoLeavesIsForgottenWithinASecond(t *testing.T) {
 				s := &stately{fakeSwarm: threeStages()}
 				s.patience = time.Minute
 				places := simplePlaces()
-				r := s.runner(Limits{Chunk: 32, ShadeFrom: shadeFrom, OpenTime: time.Minute, RescueTime: time.Hour})
+				shade := longPrompt + 1
+				if c.early {
+					shade = shadeFrom
+				}
+				r := s.runner(Limits{Chunk: 16, ShadeFrom: shade, OpenTime: time.Minute, RescueTime: time.Hour})
 				r.Opener, r.Standbys = s, places
 				if err := r.trial.take(t.Context()); err != nil { // somebody else is
 					t.Fatal(err)

@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"context"
 	"sync/atomic"
 	"time"
 
@@ -24,6 +25,28 @@ type pace struct {
 	fed     swarm.Reading // ms per token while one does
 	feeding atomic.Int32  // shadows that compute now
 	rests   atomic.Int64  // times as long as a step took, in thousandths; 0: not known
+
+	steps  atomic.Int64 // of shadows, begun
+	gate   gate         // shadows go through it before each step
+	prompt turns
+}
+
+// enter waits until a shadow may compute, and counts its step; leave is to follow.
+func (p *pace) enter(ctx context.Context) error {
+	if err := p.gate.pass(ctx); err != nil {
+		return err
+	}
+	p.steps.Add(1)
+	p.feeding.Add(1)
+	return nil
+}
+
+func (p *pace) leave() { p.feeding.Add(-1) }
+
+// chunk takes a piece of the prompt that all stages have computed since the last one.
+func (p *pace) chunk(rows int, took time.Duration) {
+	steps, busy := p.steps.Load(), p.feeding.Load() > 0
+	p.prompt.take(float64(took)/float64(rows), steps, busy, &p.gate)
 }
 
 // observe takes one token. before says whether a shadow computed when it was asked for.
@@ -45,6 +68,9 @@ func (p *pace) observe(took time.Duration, before bool) {
 
 // rest is how long a shadow stays idle after a step.
 func (p *pace) rest(took time.Duration) time.Duration {
+	if p.prompt.on.Load() {
+		return 0
+	}
 	times := p.rests.Load()
 	if times == 0 {
 		return took

@@ -87,16 +87,17 @@ func (a *Answer) decode(ctx context.Context, total int) (stage.Token, error) {
 func (a *Answer) fill(ctx context.Context, total int) (stage.Token, error) {
 	g, failed := errgroup.WithContext(ctx)
 	var token stage.Token
+	f := a.newFront()
 	for _, l := range a.links {
 		g.Go(func() error {
-			t, err := a.fillStage(ctx, failed, l, total)
+			t, err := a.fillStage(ctx, failed, l, total, f)
 			if l.last && err == nil {
 				token = t
 			}
 			return err
 		})
 	}
-	if err := g.Wait(); err != nil {
+	if err := a.attend(f, g.Wait); err != nil {
 		return stage.Token{}, err
 	}
 	a.forget(total)
@@ -106,7 +107,7 @@ func (a *Answer) fill(ctx context.Context, total int) (stage.Token, error) {
 // fillStage computes rows held..total-1 of one stage, chunk by chunk. When
 // another stage fails it stops asking for rows, but has the answer to what it
 // sent, so that its link stays in step with its node.
-func (a *Answer) fillStage(ctx, failed context.Context, l *link, total int) (stage.Token, error) {
+func (a *Answer) fillStage(ctx, failed context.Context, l *link, total int, f *front) (stage.Token, error) {
 	for {
 		step, err := a.chunk(failed, l, total)
 		if err != nil || step.Rows() == 0 {
@@ -122,6 +123,7 @@ func (a *Answer) fillStage(ctx, failed context.Context, l *link, total int) (sta
 		case r.Kind == stage.KindHidden:
 			a.log(l.index+1).append(r.Position, r.Hidden, r.Width)
 		}
+		f.reached(l.index, l.held)
 		if r.Kind == stage.KindToken {
 			return r.Token, nil
 		}

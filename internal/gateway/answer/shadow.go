@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"hecate/internal/stage"
 	"hecate/swarm"
 )
@@ -21,9 +23,12 @@ import (
 //	              └───► C[0-7]          └───► D[8-11]         shadows
 //
 // A shadow computes proven positions only: it dies of nothing that has not
-// been computed before. Once it has caught up it lags by less than two chunks. It
-// rests between its steps, so long that it slows the answer by no more than 2%
-// (pace.go), and is the first to go when room gets scarce.
+// been computed before. A prompt is proven chunk by chunk, as all stages have
+// computed it, so that the shadow of a long one has caught up soon after the first
+// token. From then on it lags by less than two chunks. It takes turns with the prompt
+// (turns.go) and rests between its steps (pace.go), so long that it slows the answer by
+// no more than 2%, its steps are the last that a node computes, and it is the first to
+// go when room gets scarce.
 // When the node that it stands by for fails, and the router's rescue goes to the
 // shadow's place, the place is asked to resume, as if its connection had broken:
 // it holds all but the lag.
@@ -31,6 +36,7 @@ const (
 	shadowChunk = 32                     // rows; a shadow waits for so many
 	shadowRetry = 500 * time.Millisecond // after a node found no place
 	shadowTries = 3                      // shadows of one node that may be lost in one answer
+	gaveWay     = 4                      // times as long as it was computed for: such a step tells nothing of answers'
 )
 
 // shades are the shadows of one answer.
@@ -94,6 +100,13 @@ func (a *Answer) shade() {
 	if a.shades.pace.tokens < pacedTokens {
 		return // how fast it is by itself must be known first
 	}
+	a.shades.pace.gate.open()
+	a.tend(a.proven)
+}
+
+// tend starts the shadows that are missing, and lets all follow to where every
+// stage has computed.
+func (a *Answer) tend(proven int) {
 	now := time.Now()
 	looked := false
 	for i, s := range a.grant.Route.Stages {
@@ -111,7 +124,7 @@ func (a *Answer) shade() {
 		a.shades.again = now.Add(shadowRetry)
 	}
 	for _, sh := range a.shades.all {
-		sh.advance(lead{a.tokens[:a.proven:a.proven], a.need})
+		sh.advance(lead{a.tokens[:proven:proven], a.need})
 	}
 }
 
@@ -253,10 +266,8 @@ func (a *Answer) follows(ctx context.Context, sh *shadow) error {
 			if err := a.widen(ctx, sh, lead.need); err != nil {
 				return err
 			}
-			for sh.lag(len(lead.tokens)) >= sh.chunk {
-				if err := a.feed(ctx, sh, lead.tokens); err != nil {
-					return err
-				}
+			if err := a.catchUp(ctx, sh, lead.tokens); err != nil {
+				return err
 			}
 		}
 	}
@@ -282,27 +293,24 @@ func (a *Answer) widen(ctx context.Context, sh *shadow, n Need) error {
 	return nil
 }
 
-// lag is how many positions a rescue would have to replay.
-func (sh *shadow) lag(total int) int { return total - sh.held() }
-
-// held is how many positions all of a shadow's links hold.
-func (sh *shadow) held() int {
-	least := sh.links[0].held
-	for _, l := range sh.links {
-		least = min(least, l.held)
+// catchUp feeds all links at once: while one computes a chunk, the one before it
+// computes the next.
+func (a *Answer) catchUp(ctx context.Context, sh *shadow, tokens []int32) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for i := range sh.links {
+		g.Go(func() error { return a.feed(ctx, sh, i, tokens) })
 	}
-	return least
+	return g.Wait()
 }
 
-// feed gives each link its next chunk, and rests.
-func (a *Answer) feed(ctx context.Context, sh *shadow, tokens []int32) error {
-	for i, l := range sh.links {
+// feed gives a link chunk after chunk, until less than one is missing. One link's
+// input is another's output, which never ends sooner: it has the same goal.
+func (a *Answer) feed(ctx context.Context, sh *shadow, i int, tokens []int32) error {
+	l, in := sh.links[i], sh.inputs[i]
+	for len(tokens)-l.held >= sh.chunk {
 		step := stage.Step{Position: l.held, Want: stage.WantNothing}
-		limit := min(sh.chunk, len(tokens)-l.held, l.maxRows)
-		if limit <= 0 {
-			continue
-		}
-		if in := sh.inputs[i]; in == nil {
+		limit := min(sh.chunk, l.maxRows)
+		if in == nil {
 			step.Tokens = tokens[l.held : l.held+limit]
 		} else {
 			rows, width, err := in.take(ctx, l.held, limit)
@@ -324,6 +332,9 @@ func (a *Answer) feed(ctx context.Context, sh *shadow, tokens []int32) error {
 }
 
 func (a *Answer) shadowStep(ctx context.Context, l *link, step stage.Step, out *boundary) error {
+	if err := a.shades.pace.enter(ctx); err != nil {
+		return err
+	}
 	began := time.Now()
 	ctx, done := l.under(ctx)
 	defer done()
@@ -339,14 +350,15 @@ func (a *Answer) shadowStep(ctx context.Context, l *link, step stage.Step, out *
 		out.append(r.Position, r.Hidden, r.Width)
 	}
 	took := time.Since(began)
-	a.run.Router.Observe(l.stage.Node, Sample{Rows: step.Rows(), Layers: l.layers(), Timing: r.Timing, Wall: took})
+	if took <= gaveWay*r.Timing.Compute {
+		a.run.Router.Observe(l.stage.Node, Sample{Rows: step.Rows(), Layers: l.layers(), Timing: r.Timing, Wall: took})
+	}
 	return rest(ctx, a.shades.pace.rest(took))
 }
 
 // exchange has a shadow's node compute a step.
 func (a *Answer) exchange(ctx context.Context, l *link, step stage.Step) (stage.Result, error) {
-	a.shades.pace.feeding.Add(1)
-	defer a.shades.pace.feeding.Add(-1)
+	defer a.shades.pace.leave()
 	if err := l.send(ctx, step); err != nil {
 		return stage.Result{}, err
 	}

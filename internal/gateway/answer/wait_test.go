@@ -39,7 +39,9 @@ func (s *suspecting) delayed(t *testing.T, takes time.Duration) (got, want []int
 	j := job(40, 24)
 	s.onStep = func(node string, step stage.Step) {
 		if node == "b" && step.Position == 50 {
+			s.mu.Lock()
 			s.began = time.Now()
+			s.mu.Unlock()
 			n := s.fakeSwarm.nodes["b"]
 			select {
 			case <-time.After(takes):
@@ -71,6 +73,7 @@ func TestALateStepIsSuspectedOnce(t *testing.T) {
 			s := &suspecting{fakeSwarm: threeStages()}
 			s.usual = c.usual
 			got, want := s.delayed(t, c.takes)
+			synctest.Wait()
 			if !slices.Equal(s.heard, c.want) || len(s.events) != 0 || !slices.Equal(got, want) {
 				t.Errorf("usually %v, now %v: suspected %q, want %q; events %v", c.usual, c.takes, s.heard, c.want, s.events)
 			}

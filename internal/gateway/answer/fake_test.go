@@ -287,7 +287,10 @@ func (f *fakeSwarm) Open(ctx context.Context, node string, opening []byte, rescu
 }
 
 func (f *fakeSwarm) Reopen(ctx context.Context, node string, opening []byte) (Session, error) {
-	if f.nodes[node].down {
+	f.mu.Lock()
+	down := f.nodes[node].down
+	f.mu.Unlock()
+	if down {
 		return nil, ErrNoConnection
 	}
 	return f.Open(ctx, node, opening, true)

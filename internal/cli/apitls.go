@@ -138,7 +138,7 @@ type issuedCertificate struct {
 func (i *issuedCertificate) at(now time.Time) (*tls.Certificate, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.current != nil && now.Before(i.renew) {
+	if i.current != nil && now.Before(i.renew) && !now.Before(i.current.Leaf.NotBefore) {
 		return i.current, nil
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -153,6 +153,7 @@ func (i *issuedCertificate) at(now time.Time) (*tls.Certificate, error) {
 	for _, x := range chain {
 		c.Certificate = append(c.Certificate, x.Raw)
 	}
-	i.current, i.renew = c, now.Add(identity.CertificateLife/2)
+	// By the time of the day: what counts hours stands still while the machine sleeps.
+	i.current, i.renew = c, now.Round(0).Add(identity.CertificateLife/2)
 	return c, nil
 }

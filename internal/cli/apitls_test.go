@@ -108,6 +108,12 @@ func TestCertificatesOfTheSwarmAreRenewed(t *testing.T) {
 	if again, _ := i.at(now.Add(time.Hour)); again != first {
 		t.Error("renewed long before its time")
 	}
+	if i.renew != i.renew.Round(0) {
+		t.Error("it counts the hours that the machine is awake, not those of the day")
+	}
+	if next, err := i.at(first.Leaf.NotBefore.Add(-time.Hour)); err != nil || next == first {
+		t.Errorf("not renewed by a clock by which it is not good yet: %v", err)
+	}
 	if next, err := i.at(now.Add(identity.CertificateLife)); err != nil || next == first {
 		t.Errorf("not renewed: %v", err)
 	}

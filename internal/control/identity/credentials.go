@@ -77,39 +77,54 @@ func (c *Credentials) Expired() bool { return !time.Now().Before(c.Leaf().NotAft
 const (
 	renewRetryMin = 10 * time.Second
 	renewRetryMax = 10 * time.Minute
+	// renewLook is how often the time of the day is looked at. A timer would not do:
+	// it stands still while the machine sleeps, and knows nothing of a clock that
+	// was set.
+	renewLook = 30 * time.Second
 )
 
 // KeepFresh renews the certificate until ctx ends: at two thirds of its life,
-// spread over a twelfth of it so that a swarm does not renew at once. A
-// renewal that fails is tried again, more and more slowly; failed (may be nil)
-// is told why.
+// spread over a twelfth of it so that a swarm does not renew at once, and soon when
+// it is not good yet by this machine's clock. A renewal that fails is tried
+// again, more and more slowly; failed (may be nil) is told why.
 func (c *Credentials) KeepFresh(ctx context.Context, renew func(context.Context) ([]*x509.Certificate, error), failed func(error)) {
-	retry := renewRetryMin
-	wait := time.Until(c.renewAt())
+	leaf := c.Leaf()
+	due, retry := renewAt(leaf), renewRetryMin
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(wait):
+		case <-time.After(min(time.Until(due), renewLook)):
+		}
+		now := time.Now()
+		if newer := c.Leaf(); newer != leaf { // it was renewed, here or elsewhere
+			leaf, due, retry = newer, renewAt(newer), renewRetryMin
+			if soonest := now.Add(renewRetryMin); due.Before(soonest) {
+				due = soonest
+			}
+		}
+		if now.Before(leaf.NotBefore) && due.Sub(now) > renewRetryMax {
+			due = now.Add(renewRetryMin)
+		}
+		if now.Before(due) {
+			continue
 		}
 		chain, err := renew(ctx)
 		if err == nil {
 			err = c.Replace(chain)
 		}
 		if err == nil {
-			retry, wait = renewRetryMin, time.Until(c.renewAt())
 			continue
 		}
 		if failed != nil && ctx.Err() == nil {
 			failed(fmt.Errorf("renewing the certificate of %s, good until %s: %w",
-				c.id, c.Leaf().NotAfter.Format(time.RFC3339), err))
+				c.id, leaf.NotAfter.Format(time.RFC3339), err))
 		}
-		wait, retry = retry, min(2*retry, renewRetryMax)
+		due, retry = time.Now().Add(retry), min(2*retry, renewRetryMax)
 	}
 }
 
-func (c *Credentials) renewAt() time.Time {
-	leaf := c.Leaf()
+func renewAt(leaf *x509.Certificate) time.Time {
 	life := leaf.NotAfter.Sub(leaf.NotBefore)
 	return leaf.NotBefore.Add(life*2/3 + rand.N(life/12))
 }

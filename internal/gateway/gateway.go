@@ -120,6 +120,7 @@ func New(cfg Config) *Gateway {
 	if cfg.Queues.NotReady == 0 {
 		cfg.Queues.NotReady = returnWait
 	}
+	cfg.Queues.Gateway = cfg.Name
 	g.admission = admission.New(g.dispatch, cfg.Queues)
 	router := observed{g.admission, g.traffic, g.refusals}
 	g.runner = &answer.Runner{
@@ -202,12 +203,15 @@ func (g *Gateway) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	plans := make(chan *control.PlanDocument, 1)
-	failed := make(chan error, 4)
+	failed := make(chan error, 5)
 	wg.Go(func() {
 		failed <- control.FollowPlan(ctx, g.cfg.Store, g.log, func(d *control.PlanDocument) { offer(plans, d) })
 	})
 	wg.Go(func() { failed <- g.followModels(ctx) })
 	wg.Go(func() { failed <- g.engines.Run(ctx) })
+	wg.Go(func() {
+		failed <- (&claims{bus: g.cfg.Bus, admission: g.admission, name: g.cfg.Name}).run(ctx)
+	})
 	wg.Go(func() { newHerald(g).run(ctx) })
 	wg.Go(func() { g.paint(ctx) })
 	wg.Go(func() { g.logEvents(ctx) })

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"hecate/internal/gateway/answer"
+	"hecate/internal/gateway/dispatch"
 )
 
 // A Dispatcher chooses routes without ever waiting; dispatch.Dispatcher is one.
@@ -20,6 +21,12 @@ type Dispatcher interface {
 	ChooseAll(ctx context.Context, n answer.Need) ([]answer.Grant, error)
 	// Changed gives a channel that closes when a choice that failed may succeed.
 	Changed() <-chan struct{}
+	// Expected is what answers of a model will ask for as they grow, by node;
+	// ExpectAfar takes what those of another gateway will.
+	Expected(model string) map[string]dispatch.Growth
+	ExpectAfar(gateway, model string, growth map[string]dispatch.Growth)
+	// Crowd asks all shadows to give their room back.
+	Crowd()
 	// Blame takes failures into the books when no rescue follows.
 	Blame(n answer.Need, failed []answer.Failure)
 }
@@ -29,8 +36,9 @@ type Dispatcher interface {
 // anybody waits; the dispatcher must not call back.
 type Admission struct {
 	Dispatcher
-	limits Limits
-	poke   chan struct{} // capacity 1: the times at which something is due have changed
+	limits  Limits
+	poke    chan struct{} // capacity 1: the times at which something is due have changed
+	claimed chan struct{} // capacity 1: somebody else is the oldest that wants room
 
 	mu struct {
 		sync.Mutex
@@ -38,7 +46,8 @@ type Admission struct {
 		tickets map[uint64]*ticket
 		claims  map[string][]*ticket // by request: granted together, not yet asked for
 		next    uint64
-		serving bool // the goroutine runs: somebody waits
+		latest  time.Time // when the last answer was admitted
+		serving bool      // the goroutine runs: somebody waits
 		counts  counts
 	}
 }
@@ -58,6 +67,10 @@ type ticket struct {
 	leave chan struct{} // closed when its room is wanted
 	asked bool          // it is
 	began time.Time     // since when it has them, on average
+	spent float64       // cells times seconds before it last gave way
+
+	arrived  time.Time // of its request
+	admitted time.Time // its age; without a monotonic reading
 }
 
 func (t *ticket) grant() answer.Grant {
@@ -66,7 +79,7 @@ func (t *ticket) grant() answer.Grant {
 
 // New puts queues in front of a dispatcher.
 func New(d Dispatcher, l Limits) *Admission {
-	a := &Admission{Dispatcher: d, limits: l.withDefaults(), poke: make(chan struct{}, 1)}
+	a := &Admission{Dispatcher: d, limits: l.withDefaults(), poke: make(chan struct{}, 1), claimed: make(chan struct{}, 1)}
 	a.mu.queues = map[string]*queue{}
 	a.mu.tickets = map[uint64]*ticket{}
 	a.mu.claims = map[string][]*ticket{}
@@ -115,7 +128,7 @@ func (a *Admission) newcomer(ctx context.Context, n answer.Need) *waiter {
 func (a *Admission) enterLocked(w *waiter) error {
 	now := w.arrived
 	q := a.queueLocked(w.need.Model)
-	if len(q.waiting) == 0 && q.pressing == 0 {
+	if len(q.waiting) == 0 && len(q.pressing) == 0 && !q.wantedAfar() {
 		t, err := a.tryLocked(q, w, now)
 		if t != nil {
 			a.mu.counts.admit(0)
@@ -179,6 +192,7 @@ func (a *Admission) wait(w *waiter) (answer.Grant, error) {
 	if w.queued {
 		q := a.mu.queues[w.need.Model]
 		q.drop(w)
+		a.announceLocked()
 		a.passLocked(q, time.Now()) // it may have held others up
 		a.attendLocked()
 	} else if r := <-w.result; r.ticket != nil && w.again == nil {
@@ -207,7 +221,7 @@ func (a *Admission) releaseLocked(t *ticket) {
 		return
 	}
 	t.held = false
-	t.queue.pace.end(t.cells, t.began, time.Now())
+	t.queue.pace.end(t.cells, t.spent, t.began, time.Now())
 	a.Dispatcher.Release(t.inner)
 }
 

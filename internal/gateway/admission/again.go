@@ -53,7 +53,7 @@ func (a *Admission) again(ctx context.Context, t *ticket, n answer.Need, failed 
 	now := time.Now()
 	w := &waiter{
 		ctx: ctx, need: n, flow: flowKey{n.Key, 0}, cells: t.cells, start: again, again: t,
-		arrived: now, result: make(chan result, 1),
+		arrived: t.arrived, result: make(chan result, 1),
 	}
 	a.mu.Lock()
 	if t.held {

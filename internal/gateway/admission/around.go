@@ -9,7 +9,13 @@ import (
 )
 
 // wanting is how many want room that there is not.
-func (q *queue) wanting() int { return len(q.waiting) + q.pressing }
+func (q *queue) wanting() int {
+	n := len(q.waiting) + len(q.pressing)
+	if q.wantedAfar() {
+		n++ // or more
+	}
+	return n
+}
 
 // Standby reserves room for a shadow, unless somebody waits for room.
 func (a *Admission) Standby(n answer.Need, route swarm.Route, stage int) (answer.Standby, error) {

@@ -32,6 +32,7 @@
 //   - An answer that runs asks for more room as it gets longer. Who was admitted
 //     first goes first (grow.go): the youngest gives all its room back and waits,
 //     before all that have not begun. Nobody is stuck, and the oldest always gets on.
+//     That holds over all gateways that share the nodes (afar.go).
 //   - Refusals are honest: when to come again is computed from how fast room has
 //     been given back and who else was told to come.
 //

@@ -129,6 +129,10 @@ func (f *fakeDispatcher) occupy(copy, cells int) {
 	f.wakeLocked()
 }
 
+func (f *fakeDispatcher) Crowd()                                                {}
+func (f *fakeDispatcher) Expected(string) map[string]dispatch.Growth            { return nil }
+func (f *fakeDispatcher) ExpectAfar(string, string, map[string]dispatch.Growth) {}
+
 func (f *fakeDispatcher) Blame(_ answer.Need, failed []answer.Failure) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

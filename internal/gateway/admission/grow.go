@@ -40,7 +40,7 @@ func (a *Admission) Grow(ctx context.Context, n answer.Need, g answer.Grant) err
 	if !errors.Is(err, errSoon) {
 		return err
 	}
-	defer a.press(g)()
+	defer a.relent(g)
 	timer := time.After(leaveTime)
 	for {
 		changed := a.Changed()
@@ -59,21 +59,30 @@ func (a *Admission) Grow(ctx context.Context, n answer.Need, g answer.Grant) err
 	}
 }
 
-// press keeps the room that others are about to make from everybody who waits,
-// until it is undone.
-func (a *Admission) press(g answer.Grant) (undo func()) {
+// pressLocked keeps the room that others are about to make from everybody who
+// waits, until the answer relents. missing is what those of other gateways are to
+// make, by node.
+func (a *Admission) pressLocked(t *ticket, missing map[string]int) {
+	if had, already := t.queue.pressing[t]; already && (had == nil) == (missing == nil) {
+		return
+	}
+	if t.queue.pressing == nil {
+		t.queue.pressing = map[*ticket]map[string]int{}
+	}
+	t.queue.pressing[t] = missing
+	a.announceLocked()
+}
+
+func (a *Admission) relent(g answer.Grant) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	q := a.ticketLocked(g).queue
-	q.pressing++
-	return func() {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		q.pressing--
-		if len(q.waiting) > 0 {
-			a.passLocked(q, time.Now())
-			a.attendLocked()
-		}
+	t := a.ticketLocked(g)
+	q := t.queue
+	delete(q.pressing, t)
+	a.announceLocked()
+	if len(q.waiting) > 0 {
+		a.passLocked(q, time.Now())
+		a.attendLocked()
 	}
 }
 
@@ -81,12 +90,12 @@ func (a *Admission) growNow(ctx context.Context, n answer.Need, g answer.Grant) 
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	t, now := a.ticketLocked(g), time.Now()
-	if t.asked || t.queue.elder(t) {
+	if t.asked || t.queue.elder(t) || t.queue.elderAfar(a.ageOf(t), true) {
 		return errElder
 	}
 	err := a.Dispatcher.Grow(ctx, n, t.inner)
 	var full *dispatch.RoomError
-	if errors.As(err, &full) && (full.Shadows > 0 || a.clearLocked(t, full.Missing)) {
+	if errors.As(err, &full) && a.makeRoomLocked(t, full) {
 		return errSoon
 	}
 	if err != nil {
@@ -100,12 +109,27 @@ func (a *Admission) growNow(ctx context.Context, n answer.Need, g answer.Grant) 
 	return nil
 }
 
+// makeRoomLocked sees to it that room is made for an answer that grows, and says
+// whether somebody is about to.
+func (a *Admission) makeRoomLocked(t *ticket, full *dispatch.RoomError) bool {
+	switch {
+	case full.Shadows > 0 || a.clearLocked(t.queue, full.Missing, func(o *ticket) bool { return o.token > t.token }):
+		a.pressLocked(t, nil)
+	case t.queue.pressing[t] != nil: // it was said already
+	case t.queue.youngerAfar(a.ageOf(t)):
+		a.pressLocked(t, full.Missing)
+	default:
+		return false
+	}
+	return true
+}
+
 // clearLocked asks younger answers to leave nodes on which cells are missing, the
 // youngest first, and says whether that will be enough. If not it asks nobody.
-func (a *Admission) clearLocked(t *ticket, missing map[string]int) bool {
+func (a *Admission) clearLocked(q *queue, missing map[string]int, isYounger func(*ticket) bool) bool {
 	var younger []*ticket
 	for _, o := range a.mu.tickets {
-		if o.queue == t.queue && o.held && o.token > t.token {
+		if o.queue == q && o.held && isYounger(o) {
 			younger = append(younger, o)
 		}
 	}
@@ -153,7 +177,8 @@ func (a *Admission) GiveWay(ctx context.Context, n answer.Need, g answer.Grant, 
 	t := a.ticketLocked(g)
 	if t.held {
 		t.held = false
-		t.queue.pace.end(t.cells, t.began, now)
+		t.queue.pace.cancel(t.cells, t.began)
+		t.spent += float64(t.cells) * now.Sub(t.began).Seconds()
 		a.Dispatcher.Release(t.inner)
 	}
 	if n.PromptTokens > t.reached {
@@ -165,6 +190,7 @@ func (a *Admission) GiveWay(ctx context.Context, n answer.Need, g answer.Grant, 
 	}
 	a.mu.counts.gaveWay++
 	t.queue.add(w)
+	a.announceLocked()
 	a.passLocked(t.queue, now)
 	a.attendLocked()
 	a.mu.Unlock()

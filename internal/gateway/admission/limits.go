@@ -7,6 +7,8 @@ import (
 
 // Limits bound the queues. Zero fields mean the defaults; each answers a threat.
 type Limits struct {
+	// Gateway names this gateway among those that share the nodes.
+	Gateway string
 	// Waiting is how many requests of one model may wait; default 256. A waiting
 	// request holds its connection and its prompt, a few hundred kilobytes at
 	// most, and a place so far behind would hardly be served in time.

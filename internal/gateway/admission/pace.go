@@ -47,15 +47,16 @@ func (p *pace) grow(cells, more int, began, now time.Time) time.Time {
 	return p.epoch.Add(time.Duration(held / float64(cells+more) * float64(time.Second)))
 }
 
-// end notes that an answer gave its room back.
-func (p *pace) end(cells int, began, now time.Time) {
+// end notes that an answer ended. spent is what it held, in cells times seconds,
+// before it gave way: room that it got again was free for nobody else.
+func (p *pace) end(cells int, spent float64, began, now time.Time) {
 	p.cancel(cells, began)
-	p.held = kept*p.held + float64(cells)*now.Sub(began).Seconds()
+	p.held = kept*p.held + spent + float64(cells)*now.Sub(began).Seconds()
 	p.ended = kept*p.ended + float64(cells)
 }
 
-// cancel is end for an answer that never ran: it says nothing of how long
-// answers take.
+// cancel is end for an answer that never ran, or is not over: it says nothing of how
+// long answers take.
 func (p *pace) cancel(cells int, began time.Time) {
 	p.answers--
 	p.cells -= int64(cells)

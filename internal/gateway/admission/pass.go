@@ -72,12 +72,16 @@ func (a *Admission) passLocked(q *queue, now time.Time) {
 // once a request found none only smaller ones are tried; and of those, only such
 // as those before them still let pass.
 func (a *Admission) grantLocked(q *queue, now time.Time) {
-	if q.pressing > 0 {
+	if len(q.pressing) > 0 {
 		return
 	}
 	p := pass{least: math.MaxInt, slack: math.MaxInt}
 	for i := 0; i < len(q.waiting) && p.tries < a.limits.Tries; {
 		w := q.waiting[i]
+		if a.heldUp(q, w) {
+			q.mark(w, room, nil, now)
+			return // so are all behind it
+		}
 		if !p.admits(w, now) {
 			p.skip(q, w, now)
 		} else if done := a.tryOneLocked(q, w, &p, now); done {
@@ -98,6 +102,9 @@ func (a *Admission) tryOneLocked(q *queue, w *waiter, p *pass, now time.Time) (d
 			a.mu.counts.admit(now.Sub(w.arrived))
 		}
 		q.grant(w)
+		if w.begun() {
+			a.announceLocked()
+		}
 		w.result <- result{ticket: t}
 		return true
 	}
@@ -180,6 +187,7 @@ func (a *Admission) expireLocked(q *queue, now time.Time) (any bool) {
 func (a *Admission) refuseLocked(q *queue, w *waiter, reason Reason, because error, now time.Time) {
 	err := a.refusalLocked(q, w, reason, because, now)
 	q.drop(w)
+	a.announceLocked()
 	w.result <- result{err: err}
 }
 
@@ -234,7 +242,7 @@ func (a *Admission) tryLocked(q *queue, w *waiter, now time.Time) (*ticket, erro
 func (a *Admission) admitLocked(q *queue, w *waiter, g answer.Grant) *ticket {
 	now := time.Now()
 	a.mu.next++
-	t := &ticket{token: a.mu.next, queue: q, need: w.need, cells: w.need.Room(), deadline: w.deadline, inner: g, held: true, began: now, leave: make(chan struct{})}
+	t := &ticket{token: a.mu.next, queue: q, need: w.need, cells: w.need.Room(), deadline: w.deadline, inner: g, held: true, began: now, leave: make(chan struct{}), arrived: w.arrived, admitted: a.admittedLocked()}
 	a.mu.tickets[t.token] = t
 	q.pace.begin(t.cells, now)
 	return t

@@ -52,7 +52,11 @@ type queue struct {
 	fair    fairness
 	pace    pace
 
-	pressing int // answers that run and for which room is being made; until they have it nobody else gets any
+	// pressing are answers that run and for which room is being made; until they have
+	// it nobody else gets any. By node, what younger ones of other gateways are to
+	// give; nil: those of this one do.
+	pressing map[*ticket]map[string]int
+	afar     map[string]Claim // what other gateways' answers want, by gateway
 
 	outage time.Time // since when requests have lacked nodes; zero: the last one did not
 	lacked time.Time // when the last one did

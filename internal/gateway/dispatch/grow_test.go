@@ -148,3 +148,35 @@ func TestARescueWithoutRoom(t *testing.T) {
 	w.d.Release(h)
 	w.idle(t)
 }
+
+// What answers of other gateways will ask for is kept like what our own will.
+func TestGrowthOfOtherGatewaysIsKept(t *testing.T) {
+	r := &room{cells: 1000, soon: 100, all: 300}
+	for _, c := range []struct {
+		afar     map[string]Growth
+		newcomer int
+		returner int
+	}{
+		{nil, 100, 150},
+		{map[string]Growth{"two": {50, 100}}, 100, 200},
+		{map[string]Growth{"two": {250, 300}, "three": {10, 10}}, 250, 305},
+	} {
+		r.afar = c.afar
+		if n, b := r.kept(newcomer), r.kept(returner); n != c.newcomer || b != c.returner || r.kept(patient) != 0 {
+			t.Errorf("with %v %d is kept from a newcomer and %d from one that comes back, want %d and %d", c.afar, n, b, c.newcomer, c.returner)
+		}
+	}
+	d := New(Config{})
+	d.bookLocked("n").room("m").expect(1, 70)
+	if got := d.Expected("m"); len(got) != 1 || got["n"] != (Growth{70, 70}) || d.Expected("other") != nil {
+		t.Errorf("expected %v", got)
+	}
+	d.ExpectAfar("two", "m", map[string]Growth{"n": {5, 9}})
+	if got := d.bookLocked("n").room("m").afar["two"]; got != (Growth{5, 9}) {
+		t.Errorf("heard of %v", got)
+	}
+	d.ExpectAfar("two", "m", nil)
+	if got := d.bookLocked("n").room("m").afar; len(got) != 0 {
+		t.Errorf("remembers %v of a gateway that wants nothing", got)
+	}
+}

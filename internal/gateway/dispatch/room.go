@@ -33,9 +33,10 @@ type room struct {
 	own     int // reserved by leases of this gateway; >= 0
 	ended   []ended
 
-	next map[uint64]int // by lease: how much more it will ask for; all > 0
-	soon int            // the largest of next
-	all  int            // their sum
+	next map[uint64]int    // by lease: how much more it will ask for; all > 0
+	soon int               // the largest of next
+	all  int               // their sum
+	afar map[string]Growth // what leases of other gateways will ask for, by gateway
 
 	refused int       // cells that the node had no room for, until then
 	until   time.Time // when that is forgotten
@@ -180,8 +181,61 @@ func askerOf(n answer.Need, rescue bool) asker {
 	return newcomer
 }
 
-// kept is what is kept from an asker for answers that run.
-func (r *room) kept(from asker) int { return [...]int{r.soon, max(r.soon, r.all/2), 0}[from] }
+// kept is what is kept from an asker for answers that run, of other gateways too.
+func (r *room) kept(from asker) int {
+	soon, all := r.soon, r.all
+	for _, g := range r.afar {
+		soon, all = max(soon, g.Most), all+g.All
+	}
+	return [...]int{soon, max(soon, all/2), 0}[from]
+}
+
+// Growth is how many more cells the leases on a node will ask for.
+type Growth struct {
+	Most int // the one that asks for most
+	All  int // all of them together
+}
+
+// Expected says what this gateway's leases of a model will ask for, by node; nodes
+// where they ask for nothing are left out.
+func (d *Dispatcher) Expected(model string) map[string]Growth {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var out map[string]Growth
+	for id, b := range d.mu.nodes {
+		if r := b.rooms[model]; r != nil && r.all > 0 {
+			if out == nil {
+				out = map[string]Growth{}
+			}
+			out[id] = Growth{r.soon, r.all}
+		}
+	}
+	return out
+}
+
+// ExpectAfar takes what another gateway's leases of a model will ask for, by node.
+func (d *Dispatcher) ExpectAfar(gateway, model string, growth map[string]Growth) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := time.Now()
+	for id, b := range d.mu.nodes {
+		r := b.room(model)
+		g, asks := growth[id]
+		if g == r.afar[gateway] {
+			continue
+		}
+		if asks {
+			if r.afar == nil {
+				r.afar = map[string]Growth{}
+			}
+			r.afar[gateway] = g
+		} else {
+			delete(r.afar, gateway)
+		}
+		d.signalLocked(id, b, now)
+	}
+	d.wakeLocked()
+}
 
 // focusLocked tells the fleet of the cells for one kind of request: a node's
 // signals have room for one.

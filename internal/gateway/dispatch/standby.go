@@ -158,6 +158,13 @@ func (d *Dispatcher) revokeLocked(nodes ...string) (asked int) {
 	return asked
 }
 
+// Crowd asks for the room of all shadows back: another gateway wants it.
+func (d *Dispatcher) Crowd() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.revokeLocked()
+}
+
 // crowdLocked asks shadows off the nodes of a new route that are busy now.
 func (d *Dispatcher) crowdLocked(route swarm.Route) {
 	for _, st := range route.Stages {

@@ -27,6 +27,11 @@ const (
 	fileKey  = "node.key"
 	fileCert = "node.crt"
 	fileHome = "swarm.json"
+	// A gateway that has trouble, as while its control plane elects a leader, is
+	// asked again: after troublePause, doubled up to troublePauseMax, for troubleTime.
+	troublePause    = 250 * time.Millisecond
+	troublePauseMax = 4 * time.Second
+	troubleTime     = time.Minute
 	// answerWithin bounds one try at one gateway; it includes the gateway's
 	// own look for a duplicate.
 	answerWithin = 10 * time.Second
@@ -37,6 +42,8 @@ type Enrolment struct {
 	dir         string
 	credentials *identity.Credentials
 	find        Finder
+	trouble     func(error)
+	unkept      func(error)
 	mu          struct {
 		sync.Mutex
 		gateways []string
@@ -56,6 +63,12 @@ type Options struct {
 	// Gateways are more addresses to try first, host:port.
 	Gateways []string
 	Find     Finder // nil: only known addresses are tried
+	// Trouble (may be nil) is told why a gateway that is there could not let this
+	// machine in yet; it is asked again.
+	Trouble func(error)
+	// Unkept (may be nil) is told why what a gateway said could not be written down.
+	// The node works without: it asks again after a restart.
+	Unkept func(error)
 }
 
 // home is the file that says where the swarm is.
@@ -97,7 +110,7 @@ func Load(dir string, o Options) (*Enrolment, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
-	e := &Enrolment{dir: dir, credentials: credentials, find: o.Find}
+	e := &Enrolment{dir: dir, credentials: credentials, find: o.Find, unkept: o.Unkept}
 	e.mu.gateways, e.mu.bus, e.mu.token = merge(o.Gateways, h.Gateways), h.Bus, h.Token
 	return e, nil
 }
@@ -130,7 +143,7 @@ func Join(ctx context.Context, dir string, token Token, name string, o Options) 
 	if err != nil {
 		return nil, err
 	}
-	e = &Enrolment{dir: dir, find: o.Find}
+	e = &Enrolment{dir: dir, find: o.Find, trouble: o.Trouble, unkept: o.Unkept}
 	e.mu.gateways = merge(o.Gateways, token.Addresses)
 	return e, e.enter(ctx, token, name, key)
 }
@@ -143,7 +156,10 @@ func (e *Enrolment) enter(ctx context.Context, token Token, name string, key cry
 	}
 	in.Secret = token.Secret[:]
 	var out enrolReply
-	if err := e.ask(ctx, token.Fingerprint, pathEnrol, identity.Pinned(token.Fingerprint), in, &out); err != nil {
+	err = e.persist(ctx, func() error {
+		return e.ask(ctx, token.Fingerprint, pathEnrol, identity.Pinned(token.Fingerprint), in, &out)
+	})
+	if err != nil {
 		return fmt.Errorf("joining the swarm as %q: %w", name, err)
 	}
 	e.know(out.Gateways)
@@ -151,6 +167,26 @@ func (e *Enrolment) enter(ctx context.Context, token Token, name string, key cry
 	e.mu.token = token.ID()
 	e.mu.Unlock()
 	return e.accept(key, token.Fingerprint, out.Certificates)
+}
+
+// persist repeats what a gateway is there for and could not do.
+func (e *Enrolment) persist(ctx context.Context, try func() error) error {
+	began, pause := time.Now(), troublePause
+	for {
+		err := try()
+		if !errors.Is(err, ErrGateway) || time.Since(began) >= troubleTime {
+			return err
+		}
+		if e.trouble != nil {
+			e.trouble(err)
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, troublePauseMax)
+	}
 }
 
 // again asks with another token than the first. Who is in already spends nothing
@@ -211,8 +247,8 @@ func (e *Enrolment) Credentials() *identity.Credentials { return e.credentials }
 // Name is the node's id.
 func (e *Enrolment) Name() string { return e.credentials.ID().Name }
 
-// Renew gets a new certificate, puts it into use, and returns it. It has the
-// shape that identity.Credentials.KeepFresh wants.
+// Renew gets a new certificate, puts it into use, and returns it, also when it cannot
+// be written down. It has the shape that identity.Credentials.KeepFresh wants.
 func (e *Enrolment) Renew(ctx context.Context) ([]*x509.Certificate, error) {
 	in, err := newRequest(e.Name(), e.credentials.Key())
 	if err != nil {
@@ -232,7 +268,8 @@ func (e *Enrolment) Renew(ctx context.Context) ([]*x509.Certificate, error) {
 		return nil, err
 	}
 	e.know(out.Gateways)
-	return chain, errors.Join(identity.WriteSecret(filepath.Join(e.dir, fileCert), out.Certificates), e.save())
+	e.kept(errors.Join(identity.WriteSecret(filepath.Join(e.dir, fileCert), out.Certificates), e.save()))
+	return chain, nil
 }
 
 // Attach tells the swarm that this node has started (or that its profile
@@ -251,7 +288,16 @@ func (e *Enrolment) Attach(ctx context.Context, in AttachRequest) (Attached, err
 	e.mu.Lock()
 	e.mu.bus = out.Bus
 	e.mu.Unlock()
-	return out, e.save()
+	e.kept(e.save())
+	return out, nil
+}
+
+// kept takes whether what a gateway said was written down. A node whose disk is full,
+// perhaps of weights, stays in its swarm.
+func (e *Enrolment) kept(err error) {
+	if err != nil && e.unkept != nil {
+		e.unkept(err)
+	}
 }
 
 // Pin is the fingerprint of the swarm's authority.

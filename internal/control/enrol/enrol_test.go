@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,6 +34,12 @@ type endpoint struct {
 
 func newEndpoint(t *testing.T) *endpoint {
 	t.Helper()
+	return newEndpointOn(t, func(s control.Store) control.Store { return s })
+}
+
+// newEndpointOn has the gateway see the store through something.
+func newEndpointOn(t *testing.T, through func(control.Store) control.Store) *endpoint {
+	t.Helper()
 	a, err := identity.OpenAuthority(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +59,7 @@ func newEndpoint(t *testing.T) *endpoint {
 	e := &endpoint{authority: a, store: controltest.NewStore(), bus: controltest.NewBus()}
 	e.tokens = NewTokens(e.store)
 	server := &http.Server{ErrorLog: log.New(io.Discard, "", 0), Handler: NewServer(ServerConfig{
-		Authority: a, Store: e.store, Bus: e.bus,
+		Authority: a, Store: through(e.store), Bus: e.bus,
 		BusServers: func(net.Addr) []string { return []string{"127.0.0.1:4222"} },
 		Gateways:   func(seen net.Addr) []string { return []string{seen.String()} },
 		BusToken:   func(node, key string) (string, error) { return "token of " + node + " for " + key, nil },
@@ -427,6 +434,78 @@ func TestRenewalNeedsTheKeyOnly(t *testing.T) {
 	}
 	if err := post(t.Context(), []string{e.address}, pathAttach, pinned, someStart("x"), &out); !errors.Is(err, ErrUnknown) {
 		t.Errorf("attach without a certificate: %v", err)
+	}
+}
+
+// stumbling is a store that fails to write the first records of nodes, and to read
+// the first lists of them, as while its cluster elects a leader.
+type stumbling struct {
+	control.Store
+	lists, creates atomic.Int32 // that fail yet
+}
+
+func (s *stumbling) List(ctx context.Context, b control.Bucket) ([]control.Entry, error) {
+	if s.lists.Add(-1) >= 0 {
+		return nil, errors.New("no leader")
+	}
+	return s.Store.List(ctx, b)
+}
+
+func (s *stumbling) Create(ctx context.Context, b control.Bucket, key string, value []byte) (uint64, error) {
+	if b == control.BucketNodes && s.creates.Add(-1) >= 0 {
+		return 0, errors.New("no leader")
+	}
+	return s.Store.Create(ctx, b, key, value)
+}
+
+// A gateway that has trouble for a moment lets a machine in all the same, and its
+// token is used once; whoever else has the token is not let in for that.
+func TestAGatewayWithTroubleIsAskedAgain(t *testing.T) {
+	shaky := new(stumbling)
+	e := newEndpointOn(t, func(s control.Store) control.Store { shaky.Store = s; return shaky })
+	shaky.lists.Store(1)
+	shaky.creates.Store(1)
+	tok, told, dir := e.token(t, TokenOptions{}), 0, t.TempDir()
+	if _, err := Join(t.Context(), dir, tok, "mini", Options{Trouble: func(error) { told++ }}); err != nil || told != 2 {
+		t.Fatalf("%v, told of trouble %d times, want 2", err, told)
+	}
+	list, err := e.tokens.List(t.Context())
+	if err != nil || len(list) != 1 || list[0].Used != 1 || len(list[0].Pending) != 0 {
+		t.Errorf("tokens: %+v, %v", list, err)
+	}
+	if _, err := Join(t.Context(), t.TempDir(), tok, "other", Options{}); !errors.Is(err, ErrTokenUsedUp) {
+		t.Errorf("another machine with the used token: %v", err)
+	}
+	rec := e.record(t, "mini")
+	rec.Desired = control.DesiredRemoved
+	data, err := control.Encode(rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry, err := e.store.Get(t.Context(), control.BucketNodes, "mini")
+	if err == nil {
+		_, err = e.store.CompareAndSet(t.Context(), control.BucketNodes, "mini", data, entry.Revision)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(dir, fileHome)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Join(t.Context(), dir, tok, "mini", Options{}); !errors.Is(err, ErrTokenUsedUp) {
+		t.Errorf("the machine was removed, and its token lets it in again: %v", err)
+	}
+}
+
+// Who goes away does not wait for a gateway with trouble.
+func TestTroubleEndsWithTheContext(t *testing.T) {
+	shaky := new(stumbling)
+	e := newEndpointOn(t, func(s control.Store) control.Store { shaky.Store = s; return shaky })
+	shaky.lists.Store(1 << 20)
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := Join(ctx, t.TempDir(), e.token(t, TokenOptions{}), "mini", Options{Trouble: func(error) { cancel() }})
+	if !errors.Is(err, ErrGateway) {
+		t.Errorf("got %v, want the gateway's trouble", err)
 	}
 }
 

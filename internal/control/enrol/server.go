@@ -132,12 +132,15 @@ func (s *Server) enrol(r *http.Request, in enrolRequest) (enrolReply, error) {
 		return enrolReply{}, err
 	}
 	if rec.Key != who.key || rec.Desired == control.DesiredRemoved {
-		if err := s.tokens.spend(ctx, in.Secret); err != nil {
+		if err := s.tokens.spend(ctx, in.Secret, who.key); err != nil {
 			return enrolReply{}, err
 		}
 		rec.Key, rec.Desired, rec.Joined = who.key, control.DesiredActive, time.Now().UTC()
 		if err := s.put(ctx, rec, revision); err != nil {
 			return enrolReply{}, err
+		}
+		if err := s.tokens.settle(ctx, in.Secret, who.key); err != nil {
+			s.cfg.Log.Warn("a token still knows the machine that it let in", "node", who.name, "error", err)
 		}
 		s.cfg.Log.Info("enrolled", "node", who.name, "from", r.RemoteAddr)
 	}

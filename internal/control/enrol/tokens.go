@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,6 +34,9 @@ type TokenRecord struct {
 	Uses    int       `json:"uses"`           // machines it lets in
 	Used    int       `json:"used"`           // machines it has let in
 	Note    string    `json:"note,omitempty"` // for people
+	// Pending are the keys of machines that used it and are not on record yet: the
+	// gateway had trouble in between, and they use nothing when they ask again.
+	Pending []string `json:"pending,omitempty"`
 }
 
 // Why a token lets nobody in.
@@ -116,39 +120,71 @@ func (ts *Tokens) Revoke(ctx context.Context, id string) error {
 	return nil
 }
 
-// spend uses a token once. Several gateways may do so at the same time.
-func (ts *Tokens) spend(ctx context.Context, secret []byte) error {
-	key := tokenKey + secretID(secret)
+// spend uses a token once for the machine with this key. Asked again before
+// settle, it uses nothing more. Several gateways may do so at the same time.
+func (ts *Tokens) spend(ctx context.Context, secret []byte, key string) error {
+	return ts.change(ctx, secret, func(rec *TokenRecord) (bool, error) {
+		if slices.Contains(rec.Pending, key) && rec.known(secret) {
+			return false, nil
+		}
+		if err := rec.check(secret, time.Now()); err != nil {
+			return false, err
+		}
+		rec.Used++
+		rec.Pending = append(rec.Pending, key)
+		return true, nil
+	})
+}
+
+// settle says that the machine with this key is on record: from now on the token
+// does nothing for it that it would not do for others.
+func (ts *Tokens) settle(ctx context.Context, secret []byte, key string) error {
+	return ts.change(ctx, secret, func(rec *TokenRecord) (bool, error) {
+		before := len(rec.Pending)
+		rec.Pending = slices.DeleteFunc(rec.Pending, func(k string) bool { return k == key })
+		return len(rec.Pending) < before, nil
+	})
+}
+
+// change replaces a token's record by what how makes of it, if it says so.
+func (ts *Tokens) change(ctx context.Context, secret []byte, how func(*TokenRecord) (bool, error)) error {
+	name := tokenKey + secretID(secret)
 	for {
-		e, err := ts.store.Get(ctx, control.BucketKeys, key)
+		e, err := ts.store.Get(ctx, control.BucketKeys, name)
 		if errors.Is(err, control.ErrNotFound) {
 			return ErrTokenUnknown
 		}
 		if err != nil {
-			return fmt.Errorf("checking a token: %w", err)
+			return fmt.Errorf("%w: checking a token: %w", ErrGateway, err)
 		}
 		rec, err := decodeToken(e.Value)
 		if err != nil {
 			return err
 		}
-		if err := rec.check(secret, time.Now()); err != nil {
+		if changed, err := how(&rec); err != nil || !changed {
 			return err
 		}
-		rec.Used++
 		data, err := json.Marshal(rec)
 		if err != nil {
 			return fmt.Errorf("spending a token: %w", err)
 		}
-		_, err = ts.store.CompareAndSet(ctx, control.BucketKeys, key, data, e.Revision)
+		_, err = ts.store.CompareAndSet(ctx, control.BucketKeys, name, data, e.Revision)
+		if err == nil {
+			return nil
+		}
 		if !errors.Is(err, control.ErrConflict) {
-			return err
+			return fmt.Errorf("%w: spending a token: %w", ErrGateway, err)
 		}
 	}
 }
 
+func (r TokenRecord) known(secret []byte) bool {
+	return subtle.ConstantTimeCompare([]byte(r.Hash), []byte(secretHash(secret))) == 1
+}
+
 func (r TokenRecord) check(secret []byte, now time.Time) error {
 	switch {
-	case subtle.ConstantTimeCompare([]byte(r.Hash), []byte(secretHash(secret))) != 1:
+	case !r.known(secret):
 		return ErrTokenUnknown
 	case !now.Before(r.Expires):
 		return fmt.Errorf("%w on %s", ErrTokenExpired, r.Expires.Format(time.RFC3339))

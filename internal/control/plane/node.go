@@ -75,7 +75,13 @@ func OpenNode(ctx context.Context, cfg NodeConfig) (*Node, error) {
 }
 
 func openEnrolment(ctx context.Context, cfg NodeConfig) (*enrol.Enrolment, error) {
-	how := enrol.Options{Gateways: cfg.Gateways}
+	how := enrol.Options{
+		Gateways: cfg.Gateways,
+		Trouble:  func(err error) { cfg.Log.Warn("the gateway has trouble, asking again", "error", err) },
+		Unkept: func(err error) {
+			cfg.Log.Warn("what the gateway said was not written down, it is asked again after a restart; make room on the disk of "+cfg.Dir, "error", err)
+		},
+	}
 	if !cfg.NoDiscovery {
 		how.Find = cfg.find
 	}

@@ -220,6 +220,10 @@ type Input struct {
 	// last layer they are logits, unless SessionOptions.States asks for hidden
 	// states, as all other ranges return.
 	Want Want
+	// Background says that nobody waits for the rows: they are computed when there is
+	// nothing else to do, and where others are about to want the engine again, few at
+	// a time.
+	Background bool
 }
 
 // Output of a Step. The slices belong to the caller.

@@ -141,7 +141,11 @@ func (c *core) planLocked(g *group, p *pass, now time.Time) []pick {
 	if g.layers.Last == info.Layers-1 && !g.states {
 		lim.outs = maxLogitRows
 	}
-	picks := plan(g.queue, lim)
+	due := g.due()
+	if due[0].in.Background && c.groups.awaited(now) {
+		lim.long = g.timing.background(c.opts.MixTarget, lim.rows)
+	}
+	picks := plan(due, lim)
 	p.reset(g)
 	for _, k := range picks {
 		p.add(k)
@@ -234,15 +238,16 @@ func finite(v []float32) bool {
 
 // commitLocked hands a pass's results to its sessions.
 func (c *core) commitLocked(g *group, p *pass, picks []pick, bad []bool, err error, took time.Duration, end time.Time) {
-	waiting, streams := len(g.queue)-len(picks), 0
+	waiting, streams, awaited := len(g.queue)-len(picks), 0, false
 	at, w := 0, p.outWidth()
 	for i, k := range picks {
 		st, s := k.st, k.st.s
 		s.running = false
 		outs := st.outs(k.n) * w
-		if st.rows == 1 {
+		if st.rows == 1 && !st.in.Background {
 			streams++
 		}
+		awaited = awaited || !st.in.Background
 		switch {
 		case err != nil:
 			c.finishLocked(st, err)
@@ -260,6 +265,11 @@ func (c *core) commitLocked(g *group, p *pass, picks []pick, bad []bool, err err
 	}
 	if err == nil {
 		g.timing.record(p.rows(), len(picks), streams, took, end)
+		if awaited {
+			g.timing.lastAwaited = end
+		} else {
+			g.timing.behind = average(g.timing.behind, took/time.Duration(p.rows()))
+		}
 		g.gathering.ended(end, len(picks), waiting)
 		c.stats.Passes++
 		c.stats.Rows += uint64(p.rows())

@@ -56,13 +56,21 @@ func (gs *groups) forget(f func(*group) bool) {
 
 // pick returns the group whose turn it is. If all groups with work wait for
 // companions, it returns none and how long to wait; a negative time means that
-// there is nothing to do.
+// there is nothing to do. Work in the background has its turn when there is no other.
 func (gs *groups) pick(now time.Time) (*group, time.Duration) {
+	if g, wait := gs.among(now, (*group).urgent); g != nil || wait >= 0 {
+		return g, wait
+	}
+	return gs.among(now, func(g *group) bool { return len(g.queue) > 0 })
+}
+
+// among is pick for the groups that have work of a kind.
+func (gs *groups) among(now time.Time, has func(*group) bool) (*group, time.Duration) {
 	wait := time.Duration(-1)
 	for i := range gs.list {
 		at := (gs.next + i) % len(gs.list)
 		g := gs.list[at]
-		if len(g.queue) == 0 {
+		if !has(g) {
 			continue
 		}
 		if w := g.gather(now); w > 0 {
@@ -83,8 +91,34 @@ func (gs *groups) streaming(now time.Time) bool {
 	const recent = 500 * time.Millisecond
 	return slices.ContainsFunc(gs.list, func(g *group) bool {
 		return g.users > 0 && now.Sub(g.timing.lastStream) < recent ||
-			slices.ContainsFunc(g.queue, func(st *step) bool { return st.left() == 1 })
+			slices.ContainsFunc(g.queue, func(st *step) bool { return st.left() == 1 && !st.in.Background })
 	})
+}
+
+// awaited says that somebody waited for a pass lately, and so may come again soon.
+func (gs *groups) awaited(now time.Time) bool {
+	const recent = 500 * time.Millisecond
+	return slices.ContainsFunc(gs.list, func(g *group) bool { return g.users > 0 && now.Sub(g.timing.lastAwaited) < recent })
+}
+
+// urgent says that somebody waits for a step.
+func (g *group) urgent() bool {
+	return slices.ContainsFunc(g.queue, func(st *step) bool { return !st.in.Background })
+}
+
+// due are the steps that the next pass is for: those in the background only when there
+// are no others.
+func (g *group) due() []*step {
+	if !g.urgent() {
+		return g.queue
+	}
+	due := make([]*step, 0, len(g.queue))
+	for _, st := range g.queue {
+		if !st.in.Background {
+			due = append(due, st)
+		}
+	}
+	return due
 }
 
 func (g *group) push(st *step) {

@@ -9,6 +9,8 @@ type timing struct {
 	perRow       time.Duration // moving average per row of passes with long inputs
 	batch        float64       // moving average of rows in decoding passes
 	lastStream   time.Time     // end of the last pass with a step of one row
+	lastAwaited  time.Time     // end of the last pass that was not in the background
+	behind       time.Duration // moving average per row of passes in the background
 }
 
 const (
@@ -67,4 +69,17 @@ func (t *timing) chunk(target time.Duration, streaming bool, most int) int {
 		return min(most, unmeasured, max(least, int(may/t.decode)))
 	}
 	return min(unmeasured, most)
+}
+
+// backgroundShare of what a pass may take beside streams is how long one in the
+// background may keep others waiting.
+const backgroundShare = 4
+
+// background is the number of rows of a pass in the background while others are about
+// to come.
+func (t *timing) background(target time.Duration, most int) int {
+	if t.behind == 0 {
+		return min(most, longPass)
+	}
+	return min(most, max(1, int(target/backgroundShare/t.behind)))
 }

@@ -103,7 +103,7 @@ func (r *running) grow(ctx context.Context, cells int) error {
 // step computes one step and draws the token if that was wanted.
 func (r *running) step(ctx context.Context, s stage.Step) (stage.Result, error) {
 	r.failure.strike(s)
-	out, err := r.session.Step(ctx, engine.Input{Position: s.Position, Tokens: s.Tokens, Hidden: s.Hidden, Want: wanted[s.Want]})
+	out, err := r.session.Step(ctx, engine.Input{Position: s.Position, Tokens: s.Tokens, Hidden: s.Hidden, Want: wanted[s.Want], Background: r.open.Shadow})
 	if err != nil {
 		return stage.Result{}, err
 	}

@@ -52,11 +52,6 @@ func plug(t *testing.T, number int, name, setup string, args ...string) *machine
 		ip link set lo up && ip addr add %[2]s/24 dev %[1]s && ip link set %[1]s up && ip route add default via 10.98.%[3]d.1 && %[4]s exec "$0" "$@"`,
 		far, m.ip, number, setup)
 	args = append([]string{"--name", name, "--data", filepath.Join(t.TempDir(), name), "--memory", "64MiB"}, args...)
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("log of %s:\n%s", name, m.Log())
-		}
-	})
 	m.Worker = harness.JoinVia(t, []string{"unshare", "--net", "bash", "-c", script}, args...)
 	inOtherNetwork(t, m.PID())
 	ip(t, "link", "set", far, "netns", fmt.Sprint(m.PID()))

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -83,8 +84,21 @@ func JoinVia(t testing.TB, via []string, args ...string) *Worker {
 		w.err = w.cmd.Wait()
 		close(w.done)
 	}()
-	t.Cleanup(func() { _ = w.Stop() }) // how it ended is for tests that ask
+	t.Cleanup(func() {
+		_ = w.Stop() // how it ended is for tests that ask
+		if t.Failed() {
+			t.Logf("log of %s:\n%s", nameIn(args), digest(w.Log()))
+		}
+	})
 	return w
+}
+
+// nameIn is the node's name in a worker's arguments.
+func nameIn(args []string) string {
+	if i := slices.Index(args, "--name"); i >= 0 && i+1 < len(args) {
+		return args[i+1]
+	}
+	return "a worker without a name"
 }
 
 // Stop interrupts the worker, waits for its end, and gives how it ended.

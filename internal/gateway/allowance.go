@@ -152,7 +152,7 @@ func keyOf(ctx context.Context) *bound {
 func (b *bound) names() bool { return b != nil && len(b.record.Models) > 0 }
 
 // mayAsk refuses a model that the key is not for, as if it did not exist.
-func (b *bound) mayAsk(model string) error {
+func (b *bound) mayAsk(model string) *openai.Error {
 	if b != nil && !b.record.Allows(model) {
 		e := openai.NotFound(model)
 		e.Message = fmt.Sprintf("The model %q does not exist, or this API key is not for it. GET /v1/models lists those that it is for.", model)

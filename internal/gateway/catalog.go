@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"strings"
 	"sync"
@@ -76,7 +77,12 @@ func (c *catalog) standIns(id string) []*Model {
 	return slices.DeleteFunc(c.all(), func(m *Model) bool { return m.Record.Spec.FallbackFor != id })
 }
 
-func (g *Gateway) lookup(id string) (*Model, *openai.Error) {
+// lookup finds a model that the caller's key is for. Who reads a model's name asks
+// here: bodies name it in more ways than one.
+func (g *Gateway) lookup(ctx context.Context, id string) (*Model, *openai.Error) {
+	if err := keyOf(ctx).mayAsk(id); err != nil {
+		return nil, err
+	}
 	if m := g.catalog.find(id); m != nil {
 		return m, nil
 	}

@@ -19,7 +19,7 @@ func (g *Gateway) completions(w http.ResponseWriter, r *http.Request) error {
 	if fault != nil {
 		return fault
 	}
-	model, fault := g.lookup(req.Model)
+	model, fault := g.lookup(r.Context(), req.Model)
 	if fault != nil {
 		return fault
 	}

@@ -26,7 +26,7 @@ func (g *Gateway) embeddings(w http.ResponseWriter, r *http.Request) error {
 	if fault != nil {
 		return fault
 	}
-	model, fault := g.lookup(req.Model)
+	model, fault := g.lookup(r.Context(), req.Model)
 	if fault != nil {
 		return fault
 	}

@@ -25,7 +25,7 @@ func (g *Gateway) explain(w http.ResponseWriter, r *http.Request) error {
 	if all := g.catalog.all(); id == "" && len(all) > 0 {
 		id = all[0].Record.ID
 	}
-	m, fault := g.lookup(id)
+	m, fault := g.lookup(r.Context(), id)
 	if fault != nil {
 		return fault
 	}

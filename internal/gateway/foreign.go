@@ -33,9 +33,8 @@ func (g *Gateway) foreign(mux *http.ServeMux) http.Handler {
 		defer c.Close()
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(c.Body())), int64(len(c.Body()))
 		if err == nil {
-			err = bound.mayAsk(c.Model)
-			if err != nil {
-				faultOf(err).Write(w)
+			if fault := bound.mayAsk(c.Model); fault != nil {
+				fault.Write(w)
 				return
 			}
 		}

@@ -26,15 +26,15 @@ func (g *Gateway) listModels(w http.ResponseWriter, r *http.Request) error {
 // oneModel serves GET /v1/models/{id}; ids may hold slashes.
 func (g *Gateway) oneModel(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("id")
-	if err := keyOf(r.Context()).mayAsk(id); err != nil {
-		return err
+	if fault := keyOf(r.Context()).mayAsk(id); fault != nil {
+		return fault
 	}
 	for _, m := range g.engineModels() {
 		if m.ID == id {
 			return writeJSON(w, m)
 		}
 	}
-	m, fault := g.lookup(id)
+	m, fault := g.lookup(r.Context(), id)
 	if fault != nil {
 		return fault
 	}

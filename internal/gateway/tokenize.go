@@ -16,7 +16,7 @@ func (g *Gateway) tokenize(w http.ResponseWriter, r *http.Request) error {
 	if fault != nil {
 		return fault
 	}
-	model, fault := g.lookup(req.Model)
+	model, fault := g.lookup(r.Context(), req.Model)
 	if fault != nil {
 		return fault
 	}
@@ -67,7 +67,7 @@ func (g *Gateway) detokenize(w http.ResponseWriter, r *http.Request) error {
 	if fault != nil {
 		return fault
 	}
-	model, fault := g.lookup(req.Model)
+	model, fault := g.lookup(r.Context(), req.Model)
 	if fault != nil {
 		return fault
 	}

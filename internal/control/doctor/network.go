@@ -70,10 +70,12 @@ func gateway(ctx context.Context, address string, pin *[32]byte) []Finding {
 	if pin != nil {
 		conf = identity.Pinned(*pin)
 	}
-	secure := tls.Client(conn, conf)
-	err := secure.HandshakeContext(ctx)
+	secure, err := handshake(ctx, conn, conf)
 	if fault := identity.ClockFault(err); fault != nil {
 		return []Finding{{"clock", Fail, fmt.Sprintf("%s: %v", address, fault), "let both machines keep time by NTP"}}
+	}
+	if silent(err) {
+		return []Finding{{check, Fail, address + " takes connections and says nothing", standsStill}}
 	}
 	if err != nil {
 		return []Finding{{check, Fail, fmt.Sprintf("%s: %v", address, err), "check that this is the gateway's enrolment address, and of this swarm"}}
@@ -83,6 +85,24 @@ func gateway(ctx context.Context, address string, pin *[32]byte) []Finding {
 		out = append(out, clock(address, time.Since(at)))
 	}
 	return out
+}
+
+// standsStill is what to do about somebody who takes connections, by the kernel of
+// its machine, and answers none.
+const standsStill = "the process there stands still or has too much to do: look at that machine, and start it anew"
+
+// handshake says who the other side is, in a time in which anybody can answer.
+func handshake(ctx context.Context, conn net.Conn, conf *tls.Config) (*tls.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialWithin)
+	defer cancel()
+	secure := tls.Client(conn, conf)
+	return secure, secure.HandshakeContext(ctx)
+}
+
+// silent reports whether a handshake ended without an answer.
+func silent(err error) bool {
+	var timeout net.Error
+	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
 }
 
 // dateOf asks a gateway for its time, to the second.

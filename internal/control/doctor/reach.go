@@ -2,7 +2,6 @@ package doctor
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"time"
 
@@ -44,8 +43,11 @@ func reach(ctx context.Context, credentials *identity.Credentials, node, endpoin
 		return []Finding{f}
 	}
 	defer conn.Close()
-	secure := tls.Client(conn, credentials.Client(identity.RoleNode, node))
-	if err := secure.HandshakeContext(ctx); err != nil {
+	_, err := handshake(ctx, conn, credentials.Client(identity.RoleNode, node))
+	if silent(err) {
+		return []Finding{{check, Fail, fmt.Sprintf("%s at %s takes connections and says nothing", node, endpoint), standsStill}}
+	}
+	if err != nil {
 		return []Finding{{check, Fail, fmt.Sprintf("%s at %s: %v", node, endpoint, err), "another program or node has this address now; restart the node"}}
 	}
 	return []Finding{well(check, "%s answers at %s in %s", node, endpoint, time.Since(began).Round(10*time.Microsecond))}

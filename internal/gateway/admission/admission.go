@@ -44,7 +44,7 @@ type Admission struct {
 		sync.Mutex
 		queues  map[string]*queue // by model; few, and kept for their pace
 		tickets map[uint64]*ticket
-		claims  map[string][]*ticket // by request: granted together, not yet asked for
+		claims  map[joint][]*ticket // granted together, not yet asked for
 		next    uint64
 		latest  time.Time // when the last answer was admitted
 		serving bool      // the goroutine runs: somebody waits
@@ -82,7 +82,7 @@ func New(d Dispatcher, l Limits) *Admission {
 	a := &Admission{Dispatcher: d, limits: l.withDefaults(), poke: make(chan struct{}, 1), claimed: make(chan struct{}, 1)}
 	a.mu.queues = map[string]*queue{}
 	a.mu.tickets = map[uint64]*ticket{}
-	a.mu.claims = map[string][]*ticket{}
+	a.mu.claims = map[joint][]*ticket{}
 	a.mu.counts.refused = map[Reason]int64{}
 	return a
 }

@@ -632,6 +632,37 @@ func TestUnclaimedChoicesAreForfeited(t *testing.T) {
 	})
 }
 
+// A stand-in that takes a request over gets routes of its own, not what was set aside
+// for the model that was asked for first; and keeps them when that is given back.
+func TestChoicesOfAStandInAreItsOwn(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFake(t, 2, 100)
+		a := New(f, Limits{})
+		first, giveUp := context.WithCancel(t.Context())
+		defer giveUp()
+		n := need("a", 20)
+		n.Request, n.Choices = "r", 2
+		lost, err := a.Choose(first, n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Release(lost)
+		n.Model = "stand-in"
+		for i := range n.Choices {
+			g, err := a.Choose(t.Context(), n)
+			if err != nil || g.Route.Model != n.Model {
+				t.Fatalf("choice %d: %v on route of %q", i, err, g.Route.Model)
+			}
+			defer a.Release(g)
+			giveUp() // what was set aside is given back as late as can be
+			synctest.Wait()
+		}
+		if len(f.leases) != n.Choices {
+			t.Errorf("%d leases for %d choices", len(f.leases), n.Choices)
+		}
+	})
+}
+
 // A client that never ends holds its own room, nobody else's.
 func TestAStuckClientHoldsNobodyElse(t *testing.T) {
 	bubble(t, func(t *testing.T) {

@@ -21,34 +21,41 @@ func alone(q *queue, err error) error {
 	return err
 }
 
+// joint names what is granted together: a request's answers by one model. When another
+// model stands in, those of the first may not be given back yet.
+type joint struct{ request, model string }
+
+func jointOf(n answer.Need) joint { return joint{n.Request, n.Model} }
+
 // setAsideLocked keeps what was granted to a request beyond its first choice
 // until it asks for it, or is over.
 func (a *Admission) setAsideLocked(w *waiter, rest []*ticket) {
 	if len(rest) == 0 {
 		return
 	}
-	request := w.need.Request
-	a.mu.claims[request] = append(a.mu.claims[request], rest...)
-	context.AfterFunc(w.ctx, func() { a.forfeit(request) })
+	of := jointOf(w.need)
+	a.mu.claims[of] = append(a.mu.claims[of], rest...)
+	context.AfterFunc(w.ctx, func() { a.forfeit(of) })
 }
 
 // claimLocked gives a choice what was granted together with an earlier one.
 func (a *Admission) claimLocked(n answer.Need) *ticket {
-	rest := a.mu.claims[n.Request]
+	of := jointOf(n)
+	rest := a.mu.claims[of]
 	if n.Choices < 2 || len(rest) == 0 {
 		return nil
 	}
-	if a.mu.claims[n.Request] = rest[1:]; len(rest) == 1 {
-		delete(a.mu.claims, n.Request)
+	if a.mu.claims[of] = rest[1:]; len(rest) == 1 {
+		delete(a.mu.claims, of)
 	}
 	return rest[0]
 }
 
-func (a *Admission) forfeit(request string) {
+func (a *Admission) forfeit(of joint) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, t := range a.mu.claims[request] {
+	for _, t := range a.mu.claims[of] {
 		a.releaseLocked(t)
 	}
-	delete(a.mu.claims, request)
+	delete(a.mu.claims, of)
 }

@@ -82,16 +82,17 @@ func (c *Cache) Open(hash, piece string) (*Blob, error) {
 	return blobOf(f)
 }
 
-// verify hashes a piece unless this process did already. One that is corrupted is
-// removed, so that it is fetched again.
+// verify hashes a piece unless this process did already, and nobody has removed or cut
+// it since. One that is corrupted is removed, so that it is fetched again.
 func (c *Cache) verify(hash string, p control.Piece) error {
 	key := pieceKey{hash, p.Name}
 	c.mu.Lock()
 	known := c.mu.verified[key]
 	c.mu.Unlock()
-	if known {
+	if st, err := os.Stat(c.path(hash, p.Name)); known && err == nil && st.Size() == p.Bytes {
 		return nil
 	}
+	c.forget(key)
 	b, err := c.Open(hash, p.Name)
 	if err != nil {
 		return err
@@ -103,6 +104,20 @@ func (c *Cache) verify(hash string, p control.Piece) error {
 	}
 	c.good(key)
 	return nil
+}
+
+// forget takes back what is known of a piece.
+func (c *Cache) forget(key pieceKey) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.forgetLocked(key)
+}
+
+func (c *Cache) forgetLocked(key pieceKey) {
+	delete(c.mu.verified, key)
+	if key.piece == control.PieceManifest {
+		delete(c.mu.manifests, key.hash)
+	}
 }
 
 func (c *Cache) good(key pieceKey) {
@@ -283,10 +298,7 @@ func (c *Cache) Sweep(wanted func(hash, piece string) bool, after time.Duration)
 			return
 		}
 		freed += st.Size()
-		delete(c.mu.verified, key)
-		if key.piece == control.PieceManifest {
-			delete(c.mu.manifests, key.hash)
-		}
+		c.forgetLocked(key)
 		_ = os.Remove(filepath.Dir(path)) // fails as long as there is something in it
 	})
 	for key := range c.mu.unwanted {

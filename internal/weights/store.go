@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/google/renameio/v2"
 
@@ -50,6 +51,7 @@ func (s *Store) Add(ctx context.Context, path string, progress func(done, total 
 	if c := s.same(path); c != nil {
 		return c, nil
 	}
+	s.sweepCopies(time.Now())
 	temp, err := s.bring(ctx, path)
 	if err != nil {
 		return nil, fmt.Errorf("bring %s into the store of models: %w", path, err)
@@ -140,7 +142,29 @@ func (s *Store) bring(ctx context.Context, path string) (temp string, err error)
 	if os.Link(real, temp) == nil {
 		return temp, nil
 	}
+	temp = filepath.Join(s.dir, copyPrefix+rand.Text())
 	return temp, copyFile(ctx, temp, real)
+}
+
+const (
+	// copyPrefix begins the name of a copy that is being made.
+	copyPrefix = "copy-"
+	// leftAfter is how long nobody has written to one that is not being made any
+	// more.
+	leftAfter = 24 * time.Hour
+)
+
+// sweepCopies removes what processes left that ended in the middle of a copy.
+func (s *Store) sweepCopies(now time.Time) {
+	left, err := filepath.Glob(filepath.Join(s.dir, copyPrefix+"*"))
+	if err != nil {
+		return
+	}
+	for _, path := range left {
+		if st, err := os.Stat(path); err == nil && now.Sub(st.ModTime()) > leftAfter {
+			_ = os.Remove(path) // it costs room, not correctness
+		}
+	}
 }
 
 func copyFile(ctx context.Context, to, from string) (err error) {

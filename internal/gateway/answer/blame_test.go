@@ -2,9 +2,12 @@ package answer
 
 import (
 	"errors"
+	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"hecate/internal/stage"
 )
@@ -68,6 +71,41 @@ func TestAQueryOfDeathInOtherPieces(t *testing.T) {
 		_, _, err := generate(t, f.runner(Limits{}), j, nil)
 		if !errors.Is(err, ErrQueryOfDeath) || died != 2 {
 			t.Errorf("%v after %d deaths, want ErrQueryOfDeath after 2", err, died)
+		}
+	})
+}
+
+// The choices of one request are no bystanders of each other: a prompt that kills
+// nodes takes two with it, however many answers were wanted.
+func TestAQueryOfDeathWithSeveralChoices(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := threeStages()
+		f.spares["b2"], f.spares["x"] = "x", "y"
+		died := map[string]bool{}
+		f.onStep = func(node string, s stage.Step) {
+			if (node == "b" || node == "b2" || node == "x") && s.Position == 45 {
+				time.Sleep(10 * time.Millisecond) // so that all of them are there
+				f.mu.Lock()
+				died[node] = true
+				f.mu.Unlock()
+				f.kill(node)
+			}
+		}
+		r := f.runner(Limits{})
+		r.Events = nil
+		var wg sync.WaitGroup
+		for i := range 3 {
+			j := job(40, 24)
+			j.ID, j.Request, j.Choices = fmt.Sprint("job.", i), "job", 3
+			wg.Go(func() {
+				if _, _, err := generate(t, r, j, nil); !errors.Is(err, ErrQueryOfDeath) {
+					t.Errorf("choice %d: %v", i, err)
+				}
+			})
+		}
+		wg.Wait()
+		if len(died) != 2 {
+			t.Errorf("%v died of one request", died)
 		}
 	})
 }

@@ -22,10 +22,19 @@ type casualty struct {
 	fallen []fall
 }
 
-// fall is an answer's failure. It outlives the answer, so it names it only.
+// fall is an answer's failure. It outlives the answer, so it names its request only.
 type fall struct {
-	job string
-	at  time.Time
+	request string
+	at      time.Time
+}
+
+// request names what the answer was asked for by, alone or together with other
+// choices: they have the same prompt, and are no strangers to what it does.
+func (a *Answer) request() string {
+	if a.job.Request != "" {
+		return a.job.Request
+	}
+	return a.job.ID
 }
 
 // enter notes that a node computes a step for an answer.
@@ -60,10 +69,10 @@ func (c *casualties) leave(node string, a *Answer, failed bool) {
 			recent = append(recent, f)
 		}
 	}
-	n.fallen = append(recent, fall{a.job.ID, time.Now()})
+	n.fallen = append(recent, fall{a.request(), time.Now()})
 }
 
-// others counts the other answers that are busy on the node or fell with it just
+// others counts the other requests that are busy on the node or fell with it just
 // now.
 func (c *casualties) others(node string, a *Answer) int {
 	c.mu.Lock()
@@ -74,13 +83,13 @@ func (c *casualties) others(node string, a *Answer) int {
 	}
 	seen := map[string]bool{}
 	for other := range n.busy {
-		seen[other.job.ID] = true
+		seen[other.request()] = true
 	}
 	for _, f := range n.fallen {
 		if time.Since(f.at) < fallenMemory {
-			seen[f.job] = true
+			seen[f.request] = true
 		}
 	}
-	delete(seen, a.job.ID)
+	delete(seen, a.request())
 	return len(seen)
 }

@@ -313,3 +313,27 @@ func TestShadowsUnderFire(t *testing.T) {
 		}
 	}
 }
+
+// A shadow's steps come after all others at a node, so one may take very long. That is
+// no sign of anything.
+func TestAShadowIsPatient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := threeStages()
+		asked := 0
+		f.onStep = func(node string, s stage.Step) {
+			if node == "b2" && s.Rows() == shadowChunk {
+				time.Sleep(3 * f.patience)
+			}
+		}
+		p := newPlaces(map[string][]swarm.Stage{"b": {on("b2", 4, 7)}})
+		after, _ := shaded(t, f, p, "b", Limits{}, func(i int) {
+			if i < 20 {
+				time.Sleep(20 * f.patience)
+			}
+			asked = p.asked
+		})
+		if got := after("b2"); got > 64+4 || asked != 1 {
+			t.Errorf("b2 computed %d rows for 4 tokens; %d places were asked for, want 1", got, asked)
+		}
+	})
+}

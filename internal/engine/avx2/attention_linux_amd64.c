@@ -17,6 +17,7 @@ long hecate_attention_calls(void) { return atomic_load(&calls); }
 
 enum {
 	block = 8,        // positions at a time
+	stretch = 64,     // of a head, summed up in registers
 	most_dim = 256,   // of a head
 	most_queries = 32 // computed side by side
 };
@@ -123,6 +124,21 @@ static inline void rescale(struct query *s, float most, int dim) {
 		_mm256_store_ps(s->acc + d, _mm256_mul_ps(_mm256_load_ps(s->acc + d), by));
 }
 
+// weigh adds a block's weighted values to a stretch of a sum, which stays in registers
+// meanwhile. Each element adds up in order of position, as everywhere.
+static inline void weigh(float *acc, const float *weight, const float *values, int dim) {
+	__m256 a[stretch / 8];
+	for (int i = 0; i < stretch / 8; i++)
+		a[i] = _mm256_load_ps(acc + 8 * i);
+	for (int j = 0; j < block; j++) {
+		const __m256 w = _mm256_broadcast_ss(weight + j);
+		for (int i = 0; i < stretch / 8; i++)
+			a[i] = _mm256_fmadd_ps(w, _mm256_load_ps(values + j * dim + 8 * i), a[i]);
+	}
+	for (int i = 0; i < stretch / 8; i++)
+		_mm256_store_ps(acc + 8 * i, a[i]);
+}
+
 // add takes a block of positions into account. A position without weight is
 // left out altogether: its value may be anything.
 static inline void add(struct query *s, __m256 x, const float *values, int dim) {
@@ -136,7 +152,10 @@ static inline void add(struct query *s, __m256 x, const float *values, int dim) 
 	float weight[block];
 	_mm256_storeu_ps(weight, w);
 	if (_mm256_movemask_ps(_mm256_cmp_ps(w, _mm256_setzero_ps(), _CMP_NEQ_UQ)) == 0xff) {
-		for (int d = 0; d < dim; d += 8) {
+		int d = 0;
+		for (; d + stretch <= dim; d += stretch)
+			weigh(s->acc + d, weight, values + d, dim);
+		for (; d < dim; d += 8) {
 			__m256 a = _mm256_load_ps(s->acc + d);
 			for (int j = 0; j < block; j++)
 				a = _mm256_fmadd_ps(_mm256_broadcast_ss(weight + j), _mm256_load_ps(values + j * dim + d), a);

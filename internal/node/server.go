@@ -112,6 +112,10 @@ func (s *Server) accept(ctx context.Context, sess pool.Session, getUp context.Ca
 		r.close()
 		r = nil
 	}
+	if r != nil && !r.takes(o) {
+		s.keeper.drop(place, r)
+		return nil, nil, &stage.Error{Code: stage.CodeBad, Message: "this stage was begun as another kind: who draws tokens goes on doing so, and who gives states likewise"}
+	}
 	if r == nil {
 		if r, err = s.begin(ctx, o); err != nil {
 			s.keeper.drop(place, nil)

@@ -308,3 +308,27 @@ func TestAStageThatNobodyUsedIsNotKept(t *testing.T) {
 		})
 	}
 }
+
+// A stage that is taken up as something else than it was, by a gateway that errs, is
+// refused like any other impossible one: the node and its other stages live.
+func TestAKeptStageIsNotTakenUpAsAnotherKind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		c := w.begin(last("a", 5, 6, 7), stage.Step{Hidden: make([]float32, 3*fakeWidth), Width: fakeWidth, Want: stage.WantToken})
+		c.end(pool.CodeLost, false)
+		synctest.Wait()
+		without := last("a", 5, 6, 7, 4)
+		without.Sampler, without.Resume = nil, true
+		c, _, err := w.dial(without)
+		if err == nil {
+			_, err = w.step(c, stage.Step{Position: 3, Hidden: make([]float32, fakeWidth), Width: fakeWidth, Want: stage.WantToken})
+		}
+		if codeOf(err) != stage.CodeBad {
+			t.Errorf("got %v, want %s", err, stage.CodeBad)
+		}
+		synctest.Wait()
+		if n := w.engine.sessions(); n != 0 {
+			t.Errorf("%d sessions are left", n)
+		}
+	})
+}

@@ -76,6 +76,11 @@ func (s *Server) fragment(model string, layers engine.Range) (engine.Fragment, e
 	return engine.Fragment{}, &stage.Error{Code: stage.CodeNotHeld, Message: fmt.Sprintf("layers %d to %d of %s are not loaded here", layers.First, layers.Last, model)}
 }
 
+// takes reports whether a stage can go on as an Open says.
+func (r *running) takes(o stage.Open) bool {
+	return (r.sampler == nil) == (o.Sampler == nil) && r.open.States == o.States
+}
+
 // accept takes what an Open says about an answer that may have gone on elsewhere.
 func (r *running) accept(o stage.Open, f *failure) {
 	r.open, r.failure = o, f

@@ -12,6 +12,7 @@ import (
 
 	"hecate/internal/gateway/answer"
 	"hecate/internal/gateway/dispatch"
+	"hecate/internal/stage"
 )
 
 // teller is an answer that says a token every 10 ms, and asks for room by portions
@@ -367,5 +368,96 @@ func TestTheYoungestStays(t *testing.T) {
 		a.Release(grants[1])
 		a.Release(<-back)
 		left(t, a)
+	})
+}
+
+// A refused request is told how long it waited in all, and that those before it have
+// begun already.
+func TestARefusalNamesAnswersThatGaveWay(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFake(t, 1, 100)
+		a := New(f, Limits{Patience: 10 * time.Second})
+		n := answer.Need{Model: "m", PromptTokens: 10, OutputTokens: 80, Cells: 40, Next: 40}
+		g, err := a.Choose(t.Context(), n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.occupy(0, 30)
+		n.Cells, n.Begun = 90, true
+		waiting, leave := context.WithCancel(t.Context())
+		go func() { _, _ = a.GiveWay(waiting, n, g, nil) }()
+		synctest.Wait()
+		_, err = a.Choose(t.Context(), need("k", 50))
+		if want := `model "m": waited 10s for room, 1 requests are still before this one; 1 of them are answers that gave way in the middle`; fmt.Sprint(err) != want {
+			t.Errorf("told %v", err)
+		}
+		a.Heed("other", map[string]Claim{"m": {Oldest: time.Now()}})
+		_, err = a.Choose(t.Context(), need("k", 50))
+		if !strings.HasSuffix(fmt.Sprint(err), "1 of them, and others at another gateway, are answers that gave way in the middle") {
+			t.Errorf("told %v", err)
+		}
+		leave()
+		synctest.Wait()
+		_, err = a.Choose(t.Context(), need("k", 50))
+		if !strings.HasSuffix(fmt.Sprint(err), "; answers of another gateway that gave way in the middle go first") {
+			t.Errorf("told %v", err)
+		}
+		a.Heed("other", nil)
+		a.Release(g)
+		settled(t, a, f)
+	})
+}
+
+// How long room stays taken is what an answer holds it in all: that it gave way once
+// makes it no sooner free for others.
+func TestGivingWayIsNoEnd(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFake(t, 1, 1000)
+		a := New(f, Limits{})
+		n := answer.Need{Model: "m", PromptTokens: 10, OutputTokens: 90}
+		for range 5 {
+			n.Begun = false
+			g, err := a.Choose(t.Context(), n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for range 3 { // it runs two seconds and gives way, three times
+				time.Sleep(2 * time.Second)
+				n.Begun = true
+				if g, err = a.GiveWay(t.Context(), n, g, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			time.Sleep(time.Second)
+			a.Release(g)
+		}
+		if stay := a.Snapshot().Models[0].Stay; stay.Round(time.Millisecond) != 7*time.Second {
+			t.Errorf("room stays taken for %s, want 7 s", stay)
+		}
+		settled(t, a, f)
+	})
+}
+
+// Who was sent back by a node, and is refused in the end, is told how long it waited
+// since it came.
+func TestTheWaitIsCountedFromTheArrival(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		f := newFake(t, 1, 100)
+		a := New(f, Limits{Patience: 10 * time.Second})
+		n := need("k", 60)
+		g, err := a.Choose(t.Context(), n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(8 * time.Second)
+		f.occupy(0, 40)
+		f.occupy(0, 10)
+		_, _, err = a.Rescue(t.Context(), n, g, turnedAway("n0", stage.CodeNoCells), answer.Progress{Tokens: n.PromptTokens})
+		var r *Refusal
+		if !errors.As(err, &r) || r.Waited != 11*time.Second { // 8 s, and 3 s for another try
+			t.Errorf("told %v", err)
+		}
+		a.Release(g)
+		settled(t, a, f)
 	})
 }

@@ -202,7 +202,7 @@ func (a *Admission) refusalLocked(q *queue, w *waiter, reason Reason, because er
 	}
 	a.mu.counts.refused[reason]++
 	n, cells := q.ahead(w)
-	r := &Refusal{Reason: reason, Model: q.model, Waited: now.Sub(w.arrived), Ahead: n, Because: because}
+	r := &Refusal{Reason: reason, Model: q.model, Waited: now.Sub(w.arrived), Ahead: n, Midway: q.midway(n), Afar: q.wantedAfar(), Because: because}
 	wait := q.pace.wait(cells, w.cells, now)
 	switch reason {
 	case TooLarge:

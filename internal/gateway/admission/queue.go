@@ -201,6 +201,16 @@ func (q *queue) ahead(w *waiter) (n, cells int) {
 	return n, cells
 }
 
+// midway counts answers that have begun among the first n that wait.
+func (q *queue) midway(n int) (count int) {
+	for _, w := range q.waiting[:n] {
+		if w.begun() {
+			count++
+		}
+	}
+	return count
+}
+
 // cells is what all that wait ask for.
 func (q *queue) cells() int {
 	total := 0

@@ -30,6 +30,8 @@ type Refusal struct {
 	Model   string
 	Waited  time.Duration // in the queue
 	Ahead   int           // requests that would have been served before
+	Midway  int           // of them, answers that had begun and gave way
+	Afar    bool          // so would answers of another gateway that gave way
 	Retry   time.Duration // when to come again, by what is known now; 0: no use
 	Because error         // what the dispatcher said last; nil when it was not asked
 }
@@ -39,11 +41,24 @@ func (r *Refusal) Error() string {
 	case r.Because != nil:
 		return fmt.Sprintf("model %q: %v", r.Model, r.Because)
 	case r.Reason == QueueFull:
-		return fmt.Sprintf("model %q: %d requests wait already", r.Model, r.Ahead)
+		return fmt.Sprintf("model %q: %d requests wait already%s", r.Model, r.Ahead, r.begun())
 	case r.Reason == WaitTooLong:
-		return fmt.Sprintf("model %q: %d requests wait before this one, which would not be served in time", r.Model, r.Ahead)
+		return fmt.Sprintf("model %q: %d requests wait before this one, which would not be served in time%s", r.Model, r.Ahead, r.begun())
 	}
-	return fmt.Sprintf("model %q: waited %s for room, %d requests are still before this one", r.Model, r.Waited.Round(time.Millisecond), r.Ahead)
+	return fmt.Sprintf("model %q: waited %s for room, %d requests are still before this one%s", r.Model, r.Waited.Round(time.Millisecond), r.Ahead, r.begun())
+}
+
+// begun says which of those before are answers that had begun: nobody passes them.
+func (r *Refusal) begun() string {
+	switch {
+	case r.Midway > 0 && r.Afar:
+		return fmt.Sprintf("; %d of them, and others at another gateway, are answers that gave way in the middle", r.Midway)
+	case r.Midway > 0:
+		return fmt.Sprintf("; %d of them are answers that gave way in the middle", r.Midway)
+	case r.Afar:
+		return "; answers of another gateway that gave way in the middle go first"
+	}
+	return ""
 }
 
 // Is reports whether target is ErrRefused.

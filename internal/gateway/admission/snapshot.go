@@ -93,12 +93,10 @@ func (q *queue) snapshot(now time.Time) ModelSnapshot {
 		Model: q.model, Running: q.pace.answers, RunningCells: q.pace.cells, Queued: len(q.waiting), QueuedCells: q.cells(),
 		Stay: time.Duration(q.pace.stay(now) * float64(time.Second)),
 	}
+	m.Midway = q.midway(len(q.waiting))
 	for _, w := range q.waiting {
 		if w.why != nil {
 			m.NotReady = w.why
-		}
-		if w.begun() {
-			m.Midway++
 		}
 		m.Oldest = max(m.Oldest, now.Sub(w.arrived))
 	}

@@ -217,17 +217,16 @@ func sendPiece(s *stream, gen *generation, words wording, p piece, spoke *bool, 
 	return nil
 }
 
-// breakStream ends a stream whose answer is lost, unless nobody listens any more.
+// breakStream ends a stream whose answer is not whole. It never returns, since the
+// stream would end cleanly then: a client that counts as gone may have closed its own
+// half of the connection only, and still read.
 func (g *Gateway) breakStream(r *http.Request, s *stream, err error) {
-	if gone(r.Context(), err) {
-		return
-	}
-	if errors.Is(err, errDeaf) {
+	if gone(r.Context(), err) || errors.Is(err, errDeaf) {
 		g.counts.left.Add(1)
 		panic(http.ErrAbortHandler)
 	}
 	g.log.Error("stream broken", "because", err)
-	s.fail(faultOf(err)) // does not return
+	s.fail(faultOf(err))
 }
 
 // readBody reads a request's body within the limit.

@@ -72,6 +72,10 @@ func (g *Gateway) engineHandler(c *engines.Call) handler {
 		began, out := time.Now(), &engines.Outcome{}
 		outcome := "broken" // unless it returns
 		defer func() {
+			if outcome == "broken" && r.Context().Err() != nil {
+				outcome = "client left"
+				g.counts.left.Add(1)
+			}
 			keyOf(r.Context()).spend(out.PromptTokens + out.CompletionTokens)
 			g.log.Info("request", "request", w.Header().Get("X-Request-Id"), "path", r.URL.Path, "outcome", outcome, "model", c.Model,
 				"engine", out.Engine, "failed_tries", out.Tries, "prompt_tokens", out.PromptTokens, "tokens", out.CompletionTokens, "took", rounded(time.Since(began)))

@@ -1,6 +1,10 @@
 package engines
 
 import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -141,5 +145,39 @@ func check(t *testing.T, got reply, w want, stream bool) {
 	}
 	if (w.status == 429 || w.status == 503 && w.holds == "engine_failed") && got.header.Get("Retry-After") == "" {
 		t.Error("no Retry-After")
+	}
+}
+
+// A client that closes its half of the connection counts as gone. It still reads, so
+// its answer must not end like a whole one.
+func TestAHalfClosedAnswerDoesNotEndCleanly(t *testing.T) {
+	h := newHouse(t, Config{})
+	h.engine(control.EngineRecord{ID: "a", URL: server(t, "m", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"b\"}}]}\n\n")
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	})})
+	for range 5 {
+		c, err := net.Dial("tcp", strings.TrimPrefix(h.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		body := `{"model":"m","stream":true,"messages":[{"role":"user","content":"hi"}]}`
+		fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+		var got strings.Builder
+		b := make([]byte, 4096)
+		for !strings.Contains(got.String(), `"content":"b"`) {
+			n, err := c.Read(b)
+			if err != nil {
+				t.Fatal(err, got.String())
+			}
+			got.Write(b[:n])
+		}
+		_ = c.(*net.TCPConn).CloseWrite()
+		if rest, _ := io.ReadAll(c); strings.Contains(string(rest), "0\r\n") {
+			t.Errorf("the answer ended like a whole one: %q", rest)
+		}
+		_ = c.Close()
 	}
 }

@@ -33,7 +33,11 @@ func (r *Engines) Serve(w http.ResponseWriter, req *http.Request, c *Call, out *
 	t := &trial{room: r, relay: l, call: c, out: out}
 	err := t.run()
 	out.PromptTokens, out.CompletionTokens = l.tokens.prompt, l.tokens.completion
-	if err != nil && l.streaming() && req.Context().Err() == nil {
+	switch {
+	case err == nil || !l.streaming():
+	case req.Context().Err() != nil:
+		t.abort(errDeaf) // he may have closed his own half of the connection only, and still read
+	default:
 		r.cfg.Log.Error("answer of an engine broken", "engine", out.Engine, "request", w.Header().Get("X-Request-Id"), "because", err)
 		t.abort(err)
 	}

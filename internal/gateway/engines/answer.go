@@ -127,6 +127,7 @@ func (a *attempt) answered(first time.Duration, tokens int) {
 func (a *attempt) stream(resp *http.Response) error {
 	s := &streaming{attempt: a, resp: resp, d: a.relay.dialect, b: newBuffer()}
 	defer s.b.release()
+	defer s.charge()
 	for {
 		if cap(s.b.data)-len(s.b.data) < streamRoom {
 			s.b.grow(len(s.b.data) + streamRoom)
@@ -263,11 +264,20 @@ func (s *streaming) tail() error {
 	return s.fail(Cut, errors.New("the stream ended in the middle of an event"))
 }
 
-func (s *streaming) counted() error {
-	s.relay.tokens = s.facts.usage
-	if s.relay.tokens == (tokens{}) {
-		s.relay.tokens = tokens{s.call.PromptTokens, s.facts.events}
+// charge adds what this attempt has cost, whole or not: by the engine's own count,
+// if it came that far.
+func (s *streaming) charge() {
+	cost := s.facts.usage
+	if cost == (tokens{}) && s.first > 0 {
+		cost = tokens{s.call.PromptTokens, s.facts.events}
 	}
+	if s.relay.tokens.prompt == 0 { // later ones are given what was said as well
+		s.relay.tokens.prompt = cost.prompt
+	}
+	s.relay.tokens.completion += cost.completion
+}
+
+func (s *streaming) counted() error {
 	s.answered(s.first, max(s.facts.events, s.facts.usage.completion))
 	return nil
 }

@@ -181,3 +181,40 @@ func TestAHalfClosedAnswerDoesNotEndCleanly(t *testing.T) {
 		_ = c.Close()
 	}
 }
+
+// Who leaves before the end is charged for what came until then.
+func TestWhoLeavesIsCharged(t *testing.T) {
+	h := newHouse(t, Config{})
+	h.engine(control.EngineRecord{ID: "a", URL: server(t, "m", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for range 5 {
+			_, _ = io.WriteString(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"b\"}}]}\n\n")
+		}
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	})})
+	outcome := make(chan Outcome, 1)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c, err := Read(w, r)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer c.Close()
+		var out Outcome
+		defer func() { outcome <- out }()
+		_ = h.room.Serve(w, r, c, &out)
+	}))
+	defer srv.Close()
+	resp, err := http.Post(srv.URL+"/v1/chat/completions", "application/json", strings.NewReader(`{"model":"m","stream":true,"messages":[]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(resp.Body, make([]byte, 250)); err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if out := <-outcome; out.CompletionTokens != 5 || out.PromptTokens == 0 {
+		t.Errorf("%d tokens of prompt, %d of the answer", out.PromptTokens, out.CompletionTokens)
+	}
+}

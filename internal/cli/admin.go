@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"hecate/internal/control/admin"
@@ -24,6 +25,14 @@ func (a administered) said(c console, what, id string) error {
 	}
 	_, err := fmt.Fprintf(c.out, "%s: %s\n", id, what)
 	return err
+}
+
+// listedID refuses what cannot be the id of something in a list.
+func listedID(what, id string) error {
+	if strings.Trim(id, "0123456789abcdef") != "" || id == "" {
+		return usage("%q is no id: hecate %s ls lists them", id, what)
+	}
+	return nil
 }
 
 // act does one thing to one named thing.

@@ -134,5 +134,8 @@ type engineRmCmd struct {
 
 // Run takes an engine out.
 func (e *engineRmCmd) Run(ctx context.Context, c console) error {
+	if err := control.ValidateEngineName(e.Name); err != nil {
+		return &UsageError{err}
+	}
 	return e.act(ctx, c, "removed", e.Name, (*admin.Client).RemoveEngine)
 }

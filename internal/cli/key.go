@@ -81,5 +81,8 @@ type keyRevokeCmd struct {
 
 // Run revokes a key.
 func (k *keyRevokeCmd) Run(ctx context.Context, c console) error {
+	if err := listedID("key", k.ID); err != nil {
+		return err
+	}
 	return k.act(ctx, c, "revoked", k.ID, (*admin.Client).RevokeKey)
 }

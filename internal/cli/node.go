@@ -10,6 +10,9 @@ import (
 	"path/filepath"
 	"time"
 
+	"hecate/internal/control"
+	"hecate/internal/control/enrol"
+	"hecate/internal/control/plane"
 	"hecate/internal/node"
 	"hecate/swarm"
 )
@@ -53,8 +56,34 @@ type nodeRunCmd struct {
 	Leash         bool          `help:"End when standard input does." hidden:""`
 }
 
+// check finds what is wrong before a token is used.
+func (n *nodeRunCmd) check() error {
+	var name, token, weights error
+	if n.Name != "" {
+		if err := control.ValidateNodeName(n.Name); err != nil {
+			name = usage("--name: %w", err)
+		}
+	}
+	if n.Join != "" {
+		if _, err := enrol.ParseToken(n.Join); err != nil {
+			token = usage("--join: %w", err)
+		}
+	}
+	if n.WeightsListen != "" {
+		weights = address("--weights-listen", n.WeightsListen)
+	}
+	if n.Score < 0 || math.IsNaN(n.Score) || math.IsInf(n.Score, 0) {
+		return usage("--score is %v, want a number above 0", n.Score)
+	}
+	return first(name, token, threads(n.Threads), notBelow("--keep-weights", n.KeepWeights, true),
+		address("--listen", n.Listen), weights, each("--gateway", n.Gateway, address))
+}
+
 // Run works until it is told to stop.
 func (n *nodeRunCmd) Run(ctx context.Context, c console) error {
+	if err := n.check(); err != nil {
+		return err
+	}
 	if n.Leash {
 		leashed, end := context.WithCancel(ctx)
 		defer end()
@@ -71,9 +100,6 @@ func (n *nodeRunCmd) Run(ctx context.Context, c console) error {
 		}
 		n.Memory = bytesFlag(free)
 	}
-	if n.Score < 0 || math.IsNaN(n.Score) || math.IsInf(n.Score, 0) {
-		return usage("--score is %v, want a number above 0", n.Score)
-	}
 	log := logger(c.err, slog.LevelInfo)
 	node.WarnSlowKernels(log)
 	err := node.Run(ctx, node.Config{
@@ -83,6 +109,9 @@ func (n *nodeRunCmd) Run(ctx context.Context, c console) error {
 	})
 	if errors.Is(err, context.Canceled) {
 		return nil
+	}
+	if errors.Is(err, plane.ErrFolderInUse) {
+		return fmt.Errorf("%w: stop the other hecate, or choose another folder with --data", err)
 	}
 	return err
 }

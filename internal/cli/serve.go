@@ -127,15 +127,21 @@ func (s *serveCmd) config() (hostConfig, error) {
 	if err := errors.Join(cfg.tls.check(), cfg.trace.check()); err != nil {
 		return cfg, err
 	}
+	if err := address("--listen", s.Listen); err != nil {
+		return cfg, err
+	}
 	host, _, err := net.SplitHostPort(s.Listen)
 	if err != nil {
-		return cfg, usage("--listen %s is no address, want host:port: %w", s.Listen, err)
+		return cfg, err
 	}
 	if err := control.ValidateNodeName(s.Name); err != nil {
 		return cfg, usage("--name: %w", err)
 	}
 	if s.Copies < 1 {
 		return cfg, usage("--copies is %d, want at least 1", s.Copies)
+	}
+	if err := first(notBelow("--rescue-time", s.RescueTime, true), notBelow("--token-life", s.TokenLife, false), each("--advertise", s.Advertise, bareHost)); err != nil {
+		return cfg, err
 	}
 	if s.TokenUses < 0 || s.TokenUses > maxTokenUses {
 		return cfg, usage("--token-uses is %d, want 0 to %d", s.TokenUses, maxTokenUses)

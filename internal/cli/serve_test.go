@@ -19,6 +19,10 @@ func TestServeRefuses(t *testing.T) {
 		"name its servers with --nats":     {"--nats-trust", "ca.pem"},
 		"--nats-replicas is 9":             {"--nats", "tls://127.0.0.1:4222", "--nats-trust", "ca.pem", "--nats-replicas", "9"},
 		"--name: ":                         {"--name", "../x"},
+		"--rescue-time is -5s":             {"--rescue-time=-5s"},
+		"--token-life is 0s":               {"--token-life", "0s"},
+		"--advertise attic.lan:8080":       {"--advertise", "attic.lan:8080"},
+		"--advertise http://attic.lan":     {"--advertise", "10.0.0.1,http://attic.lan"},
 	} {
 		data := filepath.Join(t.TempDir(), "data")
 		_, errs, code := probe(t, append([]string{"serve", "--data", data}, args...)...)
@@ -27,6 +31,50 @@ func TestServeRefuses(t *testing.T) {
 		}
 		if found, _ := filepath.Glob(data); len(found) > 0 {
 			t.Errorf("serve %v made %v", args, found)
+		}
+	}
+}
+
+// Likewise for a swarm on this machine, whose workers would die again and again.
+func TestUpRefuses(t *testing.T) {
+	for says, args := range map[string][]string{
+		"--threads is -2":         {"--threads=-2"},
+		"--threads is 0":          {"--threads", "0"},
+		"--rescue-time is -1s":    {"--rescue-time=-1s"},
+		"--nodes is 0":            {"--nodes", "0"},
+		"--copies is 4":           {"--copies", "4"},
+		"--listen here is no add": {"--listen", "here"},
+	} {
+		data := filepath.Join(t.TempDir(), "data")
+		_, errs, code := probe(t, append([]string{"up", "--data", data}, args...)...)
+		if code != exitUsage || !strings.Contains(errs, says) {
+			t.Errorf("up %v: code %d, %q, want %q in it", args, code, errs, says)
+		}
+		if found, _ := filepath.Glob(data); len(found) > 0 {
+			t.Errorf("up %v made %v", args, found)
+		}
+	}
+}
+
+// A worker looks at its flags before it enrols: a token is used once.
+func TestNodeRefuses(t *testing.T) {
+	for says, args := range map[string][]string{
+		"--threads is -3":                     {"--threads=-3"},
+		"--threads is 0":                      {"--threads", "0"},
+		"--listen here is no address":         {"--listen", "here"},
+		"--weights-listen here is no address": {"--weights-listen", "here"},
+		"--gateway here is no address":        {"--gateway", "here"},
+		"--keep-weights is -1h":               {"--keep-weights=-1h"},
+		"--name: ":                            {"--name", "../x"},
+		"a join token starts with":            {"--join", "rubbish"},
+	} {
+		data := filepath.Join(t.TempDir(), "data")
+		_, errs, code := probe(t, append([]string{"node", "run", "--data", data}, args...)...)
+		if code != exitUsage || !strings.Contains(errs, says) {
+			t.Errorf("node run %v: code %d, %q, want %q in it", args, code, errs, says)
+		}
+		if found, _ := filepath.Glob(data); len(found) > 0 {
+			t.Errorf("node run %v made %v", args, found)
 		}
 	}
 }
@@ -44,6 +92,10 @@ func TestAdministrationRefuses(t *testing.T) {
 		{[]string{"key", "create", "--life=-1h"}, exitUsage, "--life is -1h"},
 		{[]string{"key", "create", "--rate=-1"}, exitUsage, "want 0 (no limit)"},
 		{[]string{"token", "revoke"}, exitUsage, "<id>"},
+		{[]string{"token", "revoke", ""}, exitUsage, "token ls"},
+		{[]string{"token", "revoke", ".."}, exitUsage, "token ls"},
+		{[]string{"key", "revoke", "."}, exitUsage, "key ls"},
+		{[]string{"engine", "rm", ".."}, exitUsage, "bad name"},
 		{[]string{"node", "ls"}, exitFail, "no gateway runs there"},
 		{[]string{"token", "ls"}, exitFail, "no gateway runs there"},
 		{[]string{"key", "revoke", "abc"}, exitFail, "no gateway runs there"},

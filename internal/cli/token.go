@@ -62,5 +62,8 @@ type tokenRevokeCmd struct {
 
 // Run revokes a token.
 func (t *tokenRevokeCmd) Run(ctx context.Context, c console) error {
+	if err := listedID("token", t.ID); err != nil {
+		return err
+	}
 	return t.act(ctx, c, "revoked", t.ID, (*admin.Client).RevokeToken)
 }

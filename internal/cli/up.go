@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -58,7 +57,8 @@ func (u *upCmd) Run(ctx context.Context, c console) error {
 	if u.Copies < 1 || u.Copies > u.Nodes {
 		return usage("--copies is %d, want 1 to the number of nodes, %d", u.Copies, u.Nodes)
 	}
-	if err := errors.Join(u.tlsFlags.check(), u.traceFlags.check()); err != nil {
+	err := first(threads(u.Threads), notBelow("--rescue-time", u.RescueTime, true), address("--listen", u.Listen), u.tlsFlags.check(), u.traceFlags.check())
+	if err != nil {
 		return err
 	}
 	dir := dataDir(u.Data)

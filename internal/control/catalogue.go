@@ -26,6 +26,9 @@ func depart(ctx context.Context, store Store, node string) error {
 func setDesired(ctx context.Context, store Store, node string, choose func(Desired) Desired) error {
 	for {
 		e, err := store.Get(ctx, BucketNodes, node)
+		if errors.Is(err, ErrNotFound) {
+			return fmt.Errorf("there is no node %q: hecate node ls lists them: %w", node, ErrNotFound)
+		}
 		if err != nil {
 			return fmt.Errorf("node %q: %w", node, err)
 		}

@@ -62,7 +62,7 @@ var envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,127}$`)
 // Validate lists everything that is wrong with the record.
 func (r *EngineRecord) Validate() error {
 	var f faults
-	f.add(validateName("engine", r.ID, maxNodeName, "-_."))
+	f.add(ValidateEngineName(r.ID))
 	f.add(validateEngineURL(r.URL))
 	f.check(len(r.Aliases) <= maxAliases, "engine %q: %d aliases, at most %d", r.ID, len(r.Aliases), maxAliases)
 	for _, alias := range slices.Sorted(maps.Keys(r.Aliases)) {
@@ -76,6 +76,9 @@ func (r *EngineRecord) Validate() error {
 	f.check(r.Silence >= 0 && r.Silence <= maxEngineWait, "engine %q: %s of silence, want 0 (the default) to %s", r.ID, r.Silence, maxEngineWait)
 	return f.join()
 }
+
+// ValidateEngineName checks an engine's id: the same as a node's.
+func ValidateEngineName(name string) error { return validateName("engine", name, maxNodeName, "-_.") }
 
 // ValidateForeignModel checks the name of a model on somebody else's server: 1 to
 // 256 bytes, and printable.
@@ -151,6 +154,9 @@ func PutEngine(ctx context.Context, store Store, rec *EngineRecord) error {
 // RemoveEngine takes an engine out; what runs on it goes on to its end.
 func RemoveEngine(ctx context.Context, store Store, id string) error {
 	if err := store.Delete(ctx, BucketEngines, id, 0); err != nil {
+		if errors.Is(err, ErrNotFound) {
+			return fmt.Errorf("there is no engine %q: hecate engine ls lists them: %w", id, ErrNotFound)
+		}
 		return fmt.Errorf("engine %q: %w", id, err)
 	}
 	return nil

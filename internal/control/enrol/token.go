@@ -115,7 +115,7 @@ func ParseToken(text string) (Token, error) {
 	text = strings.TrimSpace(text)
 	body, ok := strings.CutPrefix(text, tokenPrefix)
 	if !ok || len(text) > maxToken {
-		return Token{}, fmt.Errorf("%w: it starts with %q", ErrBadToken, tokenPrefix)
+		return Token{}, fmt.Errorf("%w: a join token starts with %q", ErrBadToken, tokenPrefix)
 	}
 	data, err := base64.RawURLEncoding.Strict().DecodeString(body)
 	if err != nil || len(data) < 5 {

@@ -154,7 +154,7 @@ func List(ctx context.Context, store control.Store) ([]Record, error) {
 func Revoke(ctx context.Context, store control.Store, id string) error {
 	err := store.Delete(ctx, control.BucketKeys, storeKey+id, 0)
 	if errors.Is(err, control.ErrNotFound) {
-		return fmt.Errorf("there is no API key %q: %w", id, ErrUnknown)
+		return fmt.Errorf("there is no API key %q; `hecate key ls` lists them: %w", id, ErrUnknown)
 	}
 	if err != nil {
 		return fmt.Errorf("revoking API key %q: %w", id, err)

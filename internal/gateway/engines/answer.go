@@ -85,11 +85,12 @@ func soundJSON(body []byte, d dialect) bool {
 // pour passes on a large answer as it comes.
 func (a *attempt) pour(resp *http.Response, b *buffer) error {
 	a.relay.open(resp, a.grant.engine.rec.ID)
-	a.timer.Reset(a.grant.engine.silence())
 	for {
+		a.timer.Stop() // while the client takes nothing, the engine is not silent
 		if err := a.relay.put(b.data); err != nil {
 			return err
 		}
+		a.heard()
 		b.data = b.data[:0]
 		b.grow(readBuffer)
 		n, err := resp.Body.Read(b.data[:cap(b.data)])
@@ -203,9 +204,11 @@ func (s *streaming) send(n int) error {
 	sound := s.facts.look(events, s.d)
 	out := s.relay.past.note(events[:sound])
 	if len(out) > 0 {
+		s.timer.Stop() // while the client takes nothing, the engine is not silent
 		if err := s.relay.write(out); err != nil {
 			return err
 		}
+		s.heard()
 	}
 	if sound < len(events) {
 		return s.fail(Malformed, errors.New("an event that breaks off, or an end before any finish reason"))

@@ -218,3 +218,65 @@ func TestWhoLeavesIsCharged(t *testing.T) {
 		t.Errorf("%d tokens of prompt, %d of the answer", out.PromptTokens, out.CompletionTokens)
 	}
 }
+
+// slowReader is a client who takes his time over the first events.
+type slowReader struct {
+	*httptest.ResponseRecorder
+	takes time.Duration
+}
+
+func (s *slowReader) Write(b []byte) (int, error) {
+	time.Sleep(s.takes)
+	s.takes = 0
+	return s.ResponseRecorder.Write(b)
+}
+
+// An engine is not silent while its client takes nothing.
+func TestASlowClientIsNotItsEnginesFault(t *testing.T) {
+	h := newHouse(t, Config{})
+	const silence = time.Second
+	h.engine(control.EngineRecord{ID: "a", Silence: silence, URL: server(t, "m", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for range 3 {
+			_, _ = io.WriteString(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"b\"}}]}\n\n")
+			_ = http.NewResponseController(w).Flush()
+		}
+		time.Sleep(silence / 10) // the end comes by itself, after the client has begun to take
+		_, _ = io.WriteString(w, "data: {\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n")
+	})})
+	r := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", strings.NewReader(`{"model":"m","stream":true,"messages":[]}`))
+	w := &slowReader{httptest.NewRecorder(), 2 * silence}
+	c, err := Read(w, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	defer func() {
+		if p := recover(); p != nil {
+			t.Errorf("%v\n%s", p, h.log)
+		}
+	}()
+	if err := h.room.Serve(w, r, c, &Outcome{}); err != nil || !strings.Contains(w.Body.String(), "[DONE]") {
+		t.Errorf("%v, %s", err, w.Body)
+	}
+}
+
+// However many tokens a client allows, no engine is silent because of that.
+func TestTokensWithoutNumberMakeNoEngineSilent(t *testing.T) {
+	h := newHouse(t, Config{})
+	for _, id := range []string{"a", "b"} {
+		h.engine(control.EngineRecord{ID: id, URL: server(t, "m", func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, `{"choices":[]}`)
+		})})
+	}
+	for _, most := range []string{"9223372036854775807", "40000000000", "40000000001", "1"} {
+		got := h.post("/v1/chat/completions", `{"model":"m","max_tokens":`+most+`,"messages":[]}`)
+		if got.status != http.StatusOK {
+			t.Errorf("%s tokens: %d %s", most, got.status, got.body)
+		}
+	}
+	if strings.Contains(h.log.String(), "an engine failed") {
+		t.Error(h.log)
+	}
+}

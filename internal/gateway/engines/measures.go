@@ -18,6 +18,8 @@ const (
 	tokenPatience  = 250 * time.Millisecond
 	// assumedTokens is how long an answer may be that names no limit.
 	assumedTokens = 1024
+	// mostPatientTokens is for how many at most: what clients name has no bound.
+	mostPatientTokens = 1 << 20
 	// silence is how long a stream may pause, unless the engine's record says
 	// otherwise: engines that preempt answers under load do so for seconds.
 	silence = time.Minute
@@ -67,7 +69,7 @@ func (e *engine) patience(c *Call) time.Duration {
 		if m.token.Known {
 			each = time.Duration(patienceFactor * m.token.Value * float64(time.Millisecond))
 		}
-		d += time.Duration(n) * each
+		d += time.Duration(min(n, mostPatientTokens)) * min(each, mostPatience)
 	}
 	return min(d, mostPatience)
 }

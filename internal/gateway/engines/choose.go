@@ -209,6 +209,7 @@ func (r *Engines) grantLocked(c *Call, route swarm.Route, tried []string, now ti
 	q := r.queueLocked(c.Model)
 	q.running[c.Key]++
 	q.served[c.Key] = r.mu.draws
+	q.forget(r.mu.draws)
 	return &grant{
 		engine: e, own: e.serves(c.Model), lease: r.mu.fleet.Reserve(route, 1), key: c.Key, model: c.Model, cost: route.Cost,
 		last: !r.othersLocked(c.Model, append(tried[:len(tried):len(tried)], e.rec.ID), now),
@@ -269,6 +270,23 @@ func (r *Engines) serveLocked(model string, q *queue) {
 	}
 	if len(q.waiting) == 0 && len(q.running) == 0 {
 		delete(r.mu.queues, model)
+	}
+}
+
+// mostServed is how many turns ago a key's last one counts for nothing any more, where
+// nothing of it waits or runs: keys may be many and come once each.
+const mostServed = 1024
+
+// forget drops keys whose turn was that long ago.
+func (q *queue) forget(now uint64) {
+	if len(q.served) <= 2*mostServed {
+		return
+	}
+	for k, turn := range q.served {
+		waits := func(w *waiter) bool { return w.call.Key == k }
+		if turn+mostServed <= now && q.running[k] == 0 && !slices.ContainsFunc(q.waiting, waits) {
+			delete(q.served, k)
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,6 +32,9 @@ const addressFile = "address"
 // base finds the gateway's address.
 func (w where) base() (string, error) {
 	if w.URL != "" {
+		if u, err := url.Parse(w.URL); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+			return "", usage("--url %s is no address of a gateway, want http://HOST:PORT", w.URL)
+		}
 		return strings.TrimRight(w.URL, "/"), nil
 	}
 	b, err := os.ReadFile(filepath.Join(w.Data, addressFile))

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -77,7 +78,7 @@ func (r *routeExplainCmd) explain(ctx context.Context) (e swarm.Explanation, err
 		return e, err
 	}
 	if r.Topology == "" {
-		path := fmt.Sprintf("/v1/swarm/explain?model=%s&prompt_tokens=%d&max_tokens=%d", r.Model, r.PromptTokens, r.MaxTokens)
+		path := fmt.Sprintf("/v1/swarm/explain?model=%s&prompt_tokens=%d&max_tokens=%d", url.QueryEscape(r.Model), r.PromptTokens, r.MaxTokens)
 		err = r.get(ctx, path, &e)
 		return e, err
 	}

@@ -144,17 +144,25 @@ func (r *run) link(ctx context.Context, node, command string) error {
 	return nil
 }
 
+// mendWithin bounds each thing that is mended: a gateway may stand still itself.
+const mendWithin = 5 * time.Second
+
 // mend continues what is still frozen and heals what is still bent, all of it
 // even if one fails.
-func (r *run) mend(ctx context.Context) error {
+func (r *run) mend(whole context.Context) error {
 	var faults []error
+	within := func(do func(context.Context) error) error {
+		ctx, cancel := context.WithTimeout(whole, mendWithin)
+		defer cancel()
+		return do(ctx)
+	}
 	for _, node := range slices.Sorted(maps.Keys(r.frozen)) {
-		if err := r.act(ctx, node, Continue); err != nil {
+		if err := within(func(ctx context.Context) error { return r.act(ctx, node, Continue) }); err != nil {
 			faults = append(faults, fmt.Errorf("%s: continue %s at the end: %w", r.script.name, node, err))
 		}
 	}
 	for _, node := range slices.Sorted(maps.Keys(r.bent)) {
-		if err := r.link(ctx, node, "heal"); err != nil {
+		if err := within(func(ctx context.Context) error { return r.link(ctx, node, "heal") }); err != nil {
 			faults = append(faults, fmt.Errorf("%s: heal %s at the end: %w", r.script.name, node, err))
 		}
 	}

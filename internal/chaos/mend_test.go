@@ -8,14 +8,14 @@ import (
 	"testing/synctest"
 )
 
-// mute are hands whose gateway stands still after the first look: it takes questions
+// standstill are hands whose gateway stands still after the first look: it takes questions
 // and answers none. A process that is known can be signalled without it.
-type mute struct {
+type standstill struct {
 	diary
 	told []string
 }
 
-func (m *mute) Do(ctx context.Context, node string, a Act) error {
+func (m *standstill) Do(ctx context.Context, node string, a Act) error {
 	if a == Continue {
 		<-ctx.Done()
 	}
@@ -23,7 +23,7 @@ func (m *mute) Do(ctx context.Context, node string, a Act) error {
 	return nil
 }
 
-func (m *mute) Link(ctx context.Context, node, command string) error {
+func (m *standstill) Link(ctx context.Context, node, command string) error {
 	if command == "heal" {
 		<-ctx.Done()
 		return ctx.Err()
@@ -38,7 +38,7 @@ func TestWhatWasStoppedGoesOnThoughTheGatewayStandsStill(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		m := new(mute)
+		m := new(standstill)
 		err = s.Run(ctx, m, func(_ int, text string) {
 			if text == "wait 1h" {
 				cancel() // somebody presses Ctrl-C

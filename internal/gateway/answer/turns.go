@@ -15,10 +15,10 @@ import (
 // machines of their own shadows have most of the turns; where they slow the prompt,
 // they have so few that it takes no more than shadowPrice longer.
 const (
-	firstChunks = 3 // of a prompt, that shadows let pass; the first one fills the pipeline
-	aloneChunks = 2 // in a row: a shadow's last step reaches into the first of them
-	trialChunks = 2 // of the shadows' first turn
-	fedChunks   = 8 // of each further one, at most
+	firstChunks = 3  // of a prompt, that shadows let pass; the first one fills the pipeline
+	aloneChunks = 3  // in a row: a shadow's last step reaches into the first of them
+	trialChunks = 2  // of the shadows' first turn
+	fedChunks   = 16 // of a later one, at most: each may be twice as long as the last
 	mostAlone   = 48
 )
 
@@ -31,6 +31,8 @@ type turns struct {
 
 	steps int64 // of shadows, at the end of the last chunk
 	busy  bool  // one was computing then
+
+	longest int // that the next turn of the shadows may be
 
 	before, with, after mean // time per row: ahead of the shadows' turn, in it, behind it
 	slowdown            swarm.Reading
@@ -49,16 +51,21 @@ func (m mean) value() float64 { return m.sum / float64(m.n) }
 // slow prompts, they have their first turn no sooner than any other.
 func (t *turns) begin(slowdown swarm.Reading, g *gate) {
 	t.on.Store(true)
-	t.slowdown = slowdown
+	t.slowdown, t.longest = slowdown, trialChunks
 	_, alone := t.share()
 	t.left = firstChunks + alone - aloneChunks
 	g.shut()
 }
 
-// end leaves the gate shut, until it is known how fast the answer is by itself.
+// end lets shadows that do not slow the prompt catch up. Others wait until it is known
+// how fast the answer is by itself.
 func (t *turns) end(g *gate) {
 	t.on.Store(false)
-	g.shut()
+	if t.slowdown.Known && t.slowdown.Value <= shadowPrice {
+		g.open()
+	} else {
+		g.shut()
+	}
 }
 
 // take notes how long a row of the last chunk took, and changes turns.
@@ -73,7 +80,7 @@ func (t *turns) take(perRow float64, steps int64, busy bool, g *gate) {
 	case touched:
 		t.with.add(perRow)
 	case t.with.n > 0:
-		t.after.add(perRow)
+		t.after = mean{perRow, 1} // the last: further stages still have chunks that were slowed
 	default:
 		t.before.add(perRow)
 	}
@@ -98,6 +105,7 @@ func (t *turns) take(perRow float64, steps int64, busy bool, g *gate) {
 func (t *turns) compare() {
 	if t.before.n > 0 && t.with.n > 0 && t.after.n > 0 {
 		t.slowdown = t.slowdown.Observe(2*t.with.value()/(t.before.value()+t.after.value()) - 1)
+		t.longest = min(2*t.longest, fedChunks)
 	}
 	if t.after.n > 0 {
 		t.before = t.after
@@ -113,7 +121,7 @@ func (t *turns) share() (fed, alone int) {
 	most := float64(fedChunks) / (fedChunks + aloneChunks)
 	s := shadowPrice / max(t.slowdown.Value, shadowPrice/most)
 	if fed := math.Round(aloneChunks * s / (1 - s)); fed >= 1 {
-		return int(fed), aloneChunks
+		return min(int(fed), t.longest), aloneChunks
 	}
 	return 1, min(int(math.Round((1-s)/s)), mostAlone)
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -47,9 +48,25 @@ func interfaces() []Finding {
 	return out
 }
 
+// existing is the folder itself, or the one in which it would be made.
+func existing(dir string) (string, error) {
+	for {
+		st, err := os.Stat(dir)
+		switch up := filepath.Dir(dir); {
+		case err == nil && !st.IsDir():
+			return "", fmt.Errorf("%s is a file", dir)
+		case errors.Is(err, fs.ErrNotExist) && up != dir:
+			dir = up
+		default:
+			return dir, err
+		}
+	}
+}
+
 // disk checks that the data folder can be written, and has room.
 func disk(dir string) []Finding {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	dir, err := existing(dir)
+	if err != nil {
 		return []Finding{{"disk", Fail, err.Error(), "choose another folder with --data"}}
 	}
 	probe, err := os.CreateTemp(dir, "doctor-*")

@@ -2,6 +2,8 @@ package doctor_test
 
 import (
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -33,5 +35,17 @@ func TestWhoTakesConnectionsAndSaysNothingIsNamed(t *testing.T) {
 	all = doctor.Run(t.Context(), doctor.Config{Gateways: []string{at}, NoNetwork: true})
 	if f := find(t, all, "gateway", at); f.Status != doctor.Fail || !strings.Contains(f.Do, "stands still") {
 		t.Error(f)
+	}
+}
+
+// Looking at a folder that was mistyped, or is to be made, does not make it.
+func TestALookMakesNoFolder(t *testing.T) {
+	top := t.TempDir()
+	dir := filepath.Join(top, "not", "yet")
+	all := doctor.Run(t.Context(), doctor.Config{Dir: dir, NoNetwork: true})
+	find(t, all, "disk", top)
+	find(t, all, "identity", "not enrolled")
+	if left, err := os.ReadDir(top); err != nil || len(left) > 0 {
+		t.Errorf("it left %v, %v", left, err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"strings"
 
 	"hecate/internal/sampling"
 )
@@ -183,13 +184,14 @@ func (c *Content) UnmarshalJSON(b []byte) error {
 	if json.Unmarshal(b, &parts) != nil {
 		return BadRequest("messages", "invalid_type", "A message's 'content' must be a string or an array of parts.")
 	}
+	var all strings.Builder
 	for _, p := range parts {
 		if p.Type != "text" {
 			return BadRequest("messages", "unsupported_value", "A message's content part has the type %q; only text is understood.", p.Type)
 		}
-		c.Text += p.Text
+		all.WriteString(p.Text)
 	}
-	c.Given = true
+	*c = Content{all.String(), true}
 	return nil
 }
 

@@ -140,10 +140,11 @@ func cleanQuery(query string) string {
 	return strings.Join(kept, "&")
 }
 
-// fill reads all of it; size is a hint, -1 when nobody said.
+// fill reads all of it; size is a hint, -1 when nobody said. Memory beyond keepUpTo is
+// taken for what has come only: to announce much costs a client nothing.
 func (b *buffer) fill(r io.Reader, size int64) error {
 	if size > 0 {
-		b.grow(int(size) + 1) // one more byte, so that the end is seen without growing
+		b.grow(int(min(size, keepUpTo-1)) + 1) // one more byte, so that the end is seen without growing
 	}
 	for {
 		if len(b.data) == cap(b.data) {

@@ -3,6 +3,7 @@ package engines
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"hecate/internal/control"
@@ -30,4 +31,19 @@ func TestKeysAreForgotten(t *testing.T) {
 	}
 	h.room.mu.Unlock()
 	h.room.release(busy, nil)
+}
+
+// What is announced and does not come takes no memory.
+func TestAnAnnouncedBodyTakesNoMemory(t *testing.T) {
+	b := &buffer{}
+	if err := b.fill(strings.NewReader("short"), MaxBody); err != nil || string(b.data) != "short" {
+		t.Fatal(err, b.data)
+	}
+	if cap(b.data) > keepUpTo {
+		t.Errorf("%d bytes are held for 5", cap(b.data))
+	}
+	long := strings.Repeat("x", 3*keepUpTo)
+	if b = (&buffer{}); b.fill(strings.NewReader(long), int64(len(long))) != nil || string(b.data) != long {
+		t.Error("a long body came as another one")
+	}
 }

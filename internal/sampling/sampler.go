@@ -199,6 +199,10 @@ func (s *Sampler) restore(logits []float32) {
 	}
 }
 
+// mostPenalised bounds what penalties make of a logit: finite, and above what stands
+// for a token that is not allowed.
+const mostPenalised = math.MaxFloat32 / 2
+
 // penalise applies the penalties to one logit, in llama.cpp's order.
 func (p *Params) penalise(logit float32, e *countEntry) float32 {
 	l := float64(logit)
@@ -212,7 +216,7 @@ func (p *Params) penalise(logit float32, e *countEntry) float32 {
 	if e.generated > 0 {
 		l -= float64(float64(e.generated)*p.FrequencyPenalty) + p.PresencePenalty
 	}
-	return float32(l)
+	return float32(max(-mostPenalised, min(l, mostPenalised)))
 }
 
 // largest returns the index of the largest logit, the smallest among equals, or

@@ -190,3 +190,20 @@ func randomLogits(r *rand.Rand, n int, spread float64) []float32 {
 	}
 	return l
 }
+
+// A penalty that is as small as may be asked for lifts logits very high, not out of
+// the numbers.
+func TestTheSmallestRepetitionPenalty(t *testing.T) {
+	for _, p := range []float64{math.SmallestNonzeroFloat64, 1e-300, 1e-30} {
+		for _, temperature := range []float64{0, 1} {
+			s, err := New(Params{Temperature: temperature, RepetitionPenalty: p, TopP: 0.9}, 4)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := s.Sample([]float32{3, 5, -2, 1}, History{Tokens: []int32{0, 2}, Prompt: 2}, 2)
+			if err != nil || c.Token != 0 {
+				t.Errorf("%g at temperature %g: token %d, %v", p, temperature, c.Token, err)
+			}
+		}
+	}
+}

@@ -123,6 +123,9 @@ func rough(v *float64, steps float64) *float64 {
 		return nil
 	}
 	r := math.Round(*v*steps) / steps
+	if math.IsInf(r, 0) {
+		return v // as large as a number can be: nodes may say so
+	}
 	return &r
 }
 

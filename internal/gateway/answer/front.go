@@ -1,6 +1,7 @@
 package answer
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"time"
@@ -13,10 +14,11 @@ type front struct {
 	mu    sync.Mutex
 	held  []int // by stage
 	moved chan struct{}
+	more  chan struct{} // closed with every move
 }
 
 func (a *Answer) newFront() *front {
-	f := &front{moved: make(chan struct{}, 1)}
+	f := &front{moved: make(chan struct{}, 1), more: make(chan struct{})}
 	for _, l := range a.links {
 		f.held = append(f.held, l.held)
 	}
@@ -27,10 +29,29 @@ func (a *Answer) newFront() *front {
 func (f *front) reached(stage, held int) {
 	f.mu.Lock()
 	f.held[stage] = held
+	close(f.more)
+	f.more = make(chan struct{})
 	f.mu.Unlock()
 	select {
 	case f.moved <- struct{}{}:
 	default:
+	}
+}
+
+// await waits until a stage holds so many positions.
+func (f *front) await(ctx context.Context, stage, held int) error {
+	for {
+		f.mu.Lock()
+		there, more := f.held[stage] >= held, f.more
+		f.mu.Unlock()
+		if there {
+			return nil
+		}
+		select {
+		case <-more:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
 }
 

@@ -109,6 +109,9 @@ func (a *Answer) fill(ctx context.Context, total int) (stage.Token, error) {
 // sent, so that its link stays in step with its node.
 func (a *Answer) fillStage(ctx, failed context.Context, l *link, total int, f *front) (stage.Token, error) {
 	for {
+		if err := a.spare(failed, l, f); err != nil {
+			return stage.Token{}, err
+		}
 		step, err := a.chunk(failed, l, total)
 		if err != nil || step.Rows() == 0 {
 			return stage.Token{}, err
@@ -128,6 +131,25 @@ func (a *Answer) fillStage(ctx, failed context.Context, l *link, total int, f *f
 			return r.Token, nil
 		}
 	}
+}
+
+// aheadChunks is how far a stage may be ahead of the next one when boundary states are
+// over their budget.
+const aheadChunks = 2
+
+// spare drops what a stage has read and, when that is not enough, lets it wait for the
+// stage behind it, so that little lies between them.
+func (a *Answer) spare(ctx context.Context, l *link, f *front) error {
+	if !a.purse.over() {
+		return nil
+	}
+	if l.index > 0 {
+		a.log(l.index).forget(l.held)
+	}
+	if l.last {
+		return nil
+	}
+	return f.await(ctx, l.index+1, l.held-aheadChunks*a.limits.Chunk)
 }
 
 // chunk is the next piece of input for a stage, empty when it is up to date. A

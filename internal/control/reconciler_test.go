@@ -443,3 +443,80 @@ func TestANodeThatIsResumedInTheLastMomentIsNotRemoved(t *testing.T) {
 		}
 	})
 }
+
+// A swarm without room to spare goes on serving from nodes that are to be emptied,
+// until there is room, or the operator insists.
+func TestDrainedNodesKeepWhatNobodyCanTakeOver(t *testing.T) {
+	for _, want := range []control.Desired{control.DesiredDrained, control.DesiredEvacuated, control.DesiredLeaving} {
+		t.Run(string(want), func(t *testing.T) {
+			inTime(t, func(t *testing.T, r *rig) {
+				r.obedient = true
+				_, stop := r.planner("gw", control.Patience{FirstNodes: 3})
+				defer stop()
+				r.model("demo")
+				defer stopAll(r.swarmOf("a", "b", "c"))
+				time.Sleep(5 * time.Second)
+				r.wantPlan("a b c ", 2)
+				for _, id := range []string{"a", "b"} { // c alone has no room for the model
+					if err := control.SetDesired(r.ctx, r.store, id, want); err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(10 * time.Second)
+				}
+				d := r.wantPlan("c ", 0)
+				if held := heldLayers(d, "a", "b", "c"); held != 6 || d.DesiredOf("b") != want {
+					t.Errorf("%d of 6 layers are still held, desired %v, %s", held, d.Desired, d.Stage)
+				}
+				again := r.plan()
+				time.Sleep(time.Minute)
+				if d := r.plan(); d.Generation != again.Generation {
+					t.Errorf("%s, then %s, though nothing happened", again, d)
+				}
+				defer stopAll(r.swarmOf("d", "e"))
+				time.Sleep(20 * time.Second)
+				d = r.wantPlan("c d e ", 2)
+				if held := heldLayers(d, "a", "b"); held != 0 || !d.Stage.Empty() {
+					t.Errorf("others took over, and %d layers are still on the drained nodes: %s", held, d.Stage)
+				}
+			})
+		})
+	}
+}
+
+// A model that was taken out is let go, drained or not.
+func TestDrainedNodesDropAModelThatWasTakenOut(t *testing.T) {
+	inTime(t, func(t *testing.T, r *rig) {
+		r.obedient = true
+		_, stop := r.planner("gw", control.Patience{FirstNodes: 3})
+		defer stop()
+		r.model("demo")
+		defer stopAll(r.swarmOf("a", "b", "c"))
+		time.Sleep(5 * time.Second)
+		for _, id := range []string{"a", "b"} {
+			if err := control.SetDesired(r.ctx, r.store, id, control.DesiredDrained); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(5 * time.Second)
+		if err := control.RemoveModel(r.ctx, r.store, "demo"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		if d := r.plan(); heldLayers(d, "a", "b", "c") != 0 {
+			t.Errorf("still kept: %s", d.Stage)
+		}
+	})
+}
+
+// heldLayers counts the layers that some of the nodes are to hold.
+func heldLayers(d *control.PlanDocument, nodes ...string) int {
+	held := map[int]bool{}
+	for _, id := range nodes {
+		for _, f := range d.Wanted(id) {
+			for l := f.Layers.First; l <= f.Layers.Last; l++ {
+				held[l] = true
+			}
+		}
+	}
+	return len(held)
+}

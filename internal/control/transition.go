@@ -38,6 +38,8 @@ func (s Stage) Empty() bool {
 //  1. A layer is loaded as soon as it fits beside everything that is kept.
 //  2. A layer that the plan takes away goes when all of its new holders have
 //     it; or earlier, when the node needs the room and somebody else holds it.
+//     A model for which nobody is left with room stays on nodes that are to be
+//     emptied, and so whole, as long as its own room is not needed.
 //  3. Where neither is possible anywhere, and something still has to be
 //     loaded, the node that is short of the least drops what it must.
 func StageOf(plan *swarm.Plan, have Holdings) Stage {
@@ -70,6 +72,7 @@ type waypoint struct {
 	target map[layer]int      // how many the plan wants
 	freed  map[string]int64   // bytes that releases will free
 	specs  map[string]swarm.ModelSpec
+	stays  map[string]bool // models that nobody can take over: see stranded
 }
 
 func newWaypoint(plan *swarm.Plan, have Holdings) *waypoint {
@@ -92,9 +95,11 @@ func newWaypoint(plan *swarm.Plan, have Holdings) *waypoint {
 			}
 		}
 	}
+	known := len(w.nodes)
 	for _, node := range slices.Sorted(maps.Keys(have)) {
 		w.take(node, have[node])
 	}
+	w.stays = w.stranded(w.nodes[known:])
 	for _, node := range w.nodes {
 		for _, l := range sortedLayers(w.want[node]) {
 			if !w.have[node][l] {
@@ -127,6 +132,23 @@ func (w *waypoint) take(node string, held []swarm.Fragment) {
 	}
 }
 
+// stranded are the models that are whole now, that the plan places nowhere, and of
+// which nodes hold something that the plan does not count on: it is not that others
+// come first, but that these are to be emptied and nobody has the room.
+func (w *waypoint) stranded(emptied []string) map[string]bool {
+	out := map[string]bool{}
+	for id, m := range w.specs {
+		whole, placed, left := true, false, false
+		for i := range m.Layers {
+			l := layer{id, i}
+			whole, placed = whole && w.hold[l] > 0, placed || w.target[l] > 0
+			left = left || slices.ContainsFunc(emptied, func(node string) bool { return w.have[node][l] })
+		}
+		out[id] = whole && !placed && left
+	}
+	return out
+}
+
 // need is what a layer takes from a budget; of a model that left the
 // catalogue nothing is known, and nothing has to be.
 func (w *waypoint) need(l layer) int64 {
@@ -157,7 +179,7 @@ func (w *waypoint) admitLoads() (admitted int) {
 func (w *waypoint) releaseSpares() (released int) {
 	for _, node := range w.nodes {
 		w.drop[node] = slices.DeleteFunc(w.drop[node], func(l layer) bool {
-			if w.settled(l) < w.target[l] {
+			if w.settled(l) < w.target[l] || w.stays[l.model] {
 				return false
 			}
 			w.release(node, l)

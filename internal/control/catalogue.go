@@ -108,7 +108,28 @@ func AddModel(ctx context.Context, store Store, rec *ModelRecord) error {
 	if !fallback {
 		return fmt.Errorf("%w: %q is to stand in for %q, which is no other model of it", ErrCatalogue, rec.ID, rec.Spec.FallbackFor)
 	}
+	if by := circle(have, rec); by != "" {
+		return fmt.Errorf("%w: %q is to stand in for %q, and in the end for itself, by %q", ErrCatalogue, rec.ID, rec.Spec.FallbackFor, by)
+	}
 	return PutModel(ctx, store, rec)
+}
+
+// circle is the model that stands in for another one that is to stand in for it,
+// perhaps by others; "": none does.
+func circle(have []*ModelRecord, rec *ModelRecord) string {
+	standsInFor := map[string]string{}
+	for _, m := range have {
+		standsInFor[m.ID] = m.Spec.FallbackFor
+	}
+	by := rec.Spec.FallbackFor
+	for range have {
+		next := standsInFor[by]
+		if next == rec.ID {
+			return by
+		}
+		by = next
+	}
+	return ""
 }
 
 // WithdrawModel takes a model out, unless another one needs it in the catalogue.

@@ -37,7 +37,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		e.Write(w)
 		return
 	}
-	g.next.ServeHTTP(w, r)
+	g.next.ServeHTTP(w, patiently(w, r))
 }
 
 // allowed accepts loopback names, and what the operator listed.

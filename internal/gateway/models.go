@@ -57,5 +57,5 @@ func (g *Gateway) describe(m *Model) openai.Model {
 
 func writeJSON(w http.ResponseWriter, v any) error {
 	w.Header().Set("Content-Type", "application/json")
-	return json.NewEncoder(w).Encode(v)
+	return json.NewEncoder(patient{w, http.NewResponseController(w)}).Encode(v)
 }

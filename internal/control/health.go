@@ -26,6 +26,9 @@ type HeldFragment struct {
 	// not reserved. Each model has its own.
 	Cells     int `json:"cells,omitempty"`
 	FreeCells int `json:"free_cells,omitempty"`
+	// Taken is how many cells each gateway's answers have, on the layer of which the
+	// most are taken; nil: the node does not tell gateways apart.
+	Taken map[string]int `json:"taken"`
 }
 
 // LoadPhase is what a node is doing to get a fragment.
@@ -93,6 +96,9 @@ func (h *Health) version() *int { return &h.Version }
 // maxFragments bounds what a node may claim: every layer of eight deep models.
 const maxFragments = 8 * maxLayers
 
+// maxTaken bounds the gateways that a node tells of.
+const maxTaken = 4096
+
 // maxStored bounds how many models' pieces a node tells of.
 const maxStored = 256
 
@@ -127,6 +133,11 @@ func (h *Health) Validate() error {
 	f.check(h.FreeCells >= 0 && h.FreeCells <= h.Cells, "%d of %d cells free", h.FreeCells, h.Cells)
 	for _, x := range h.Held {
 		f.check(x.FreeCells >= 0 && x.FreeCells <= x.Cells, "%s: %d of %d cells free", x.Model, x.FreeCells, x.Cells)
+		f.check(len(x.Taken) <= maxTaken, "%s: cells of %d gateways, at most %d", x.Model, len(x.Taken), maxTaken)
+		for gateway, n := range x.Taken {
+			f.add(ValidateNodeName(gateway))
+			f.check(n > 0, "%s: %d cells are taken by %s", x.Model, n, gateway)
+		}
 	}
 	for _, v := range []float64{h.LastLatencyMS, h.DataLoad} {
 		f.check(v >= 0 && !math.IsInf(v, 0), "%v is no latency or load", v)

@@ -115,7 +115,8 @@ func New(cfg Config) *Gateway {
 	g.usable = func(m *Model) bool { return g.missing(m) == "" }
 	g.chaos.allowed = cfg.AllowChaos
 	g.dispatch = dispatch.New(dispatch.Config{
-		Policy: swarm.Policy{ConfirmedOnly: true}, // no stage on a node that does not say that it holds it
+		Gateway: cfg.Name,
+		Policy:  swarm.Policy{ConfirmedOnly: true}, // no stage on a node that does not say that it holds it
 	})
 	if cfg.Queues.NotReady == 0 {
 		cfg.Queues.NotReady = returnWait

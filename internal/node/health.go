@@ -22,7 +22,7 @@ func (n *Node) fill(h *control.Health) {
 func (n *Node) fillHeld(h *control.Health, doc *control.PlanDocument) {
 	for _, f := range n.engine.Fragments() {
 		layers := asRange(f.Layers)
-		held := control.HeldFragment{Model: f.Model, Layers: layers, State: control.HoldServing, Cells: f.Cells, FreeCells: f.CellsFree}
+		held := control.HeldFragment{Model: f.Model, Layers: layers, State: control.HoldServing, Cells: f.Cells, FreeCells: f.CellsFree, Taken: n.server.ledger.taken(f.Model, f.Layers.First, f.Layers.Last)}
 		if doc != nil {
 			held.Hash = n.loader.contentOf(f.Model)
 			if spare(doc, n.member.ID(), f.Model, layers) {

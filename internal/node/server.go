@@ -24,6 +24,7 @@ type Server struct {
 	chaos     *chaos // nil: failures may not be armed
 	gauge     *gauge
 	keeper    *keeper
+	ledger    ledger
 	log       *slog.Logger
 	words     *words // nil: none of the answers has a given shape
 	changed   func() // told when a stage began or ended; nil: nobody is
@@ -117,7 +118,7 @@ func (s *Server) accept(ctx context.Context, sess pool.Session, getUp context.Ca
 		return nil, nil, &stage.Error{Code: stage.CodeBad, Message: "this stage was begun as another kind: who draws tokens goes on doing so, and who gives states likewise"}
 	}
 	if r == nil {
-		if r, err = s.begin(ctx, o); err != nil {
+		if r, err = s.begin(ctx, sess.Peer().Node, o); err != nil {
 			s.keeper.drop(place, nil)
 			return nil, nil, err
 		}

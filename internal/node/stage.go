@@ -15,6 +15,8 @@ import (
 // running is one stage of one answer on this node.
 type running struct {
 	open    stage.Open
+	gateway string  // whose answer it is of
+	ledger  *ledger // where its cells are written down
 	session engine.Session
 	cells   int // reserved
 	width   int
@@ -25,7 +27,7 @@ type running struct {
 }
 
 // begin opens the engine session of a stage.
-func (s *Server) begin(ctx context.Context, o stage.Open) (*running, error) {
+func (s *Server) begin(ctx context.Context, gateway string, o stage.Open) (*running, error) {
 	layers := engine.Range{First: o.First, Last: o.Last}
 	f, err := s.fragment(o.Model, layers)
 	if err != nil {
@@ -34,7 +36,7 @@ func (s *Server) begin(ctx context.Context, o stage.Open) (*running, error) {
 	if (o.Sampler != nil || o.States) != (o.Last == f.ModelLayers-1) || o.Sampler != nil && o.States {
 		return nil, &stage.Error{Code: stage.CodeBad, Message: fmt.Sprintf("layers %d to %d of %d: only the last stage draws tokens or gives its states, and it must", o.First, o.Last, f.ModelLayers)}
 	}
-	r := &running{open: o, cells: o.Cells, width: f.Width}
+	r := &running{open: o, gateway: gateway, ledger: &s.ledger, cells: o.Cells, width: f.Width}
 	if o.Sampler != nil {
 		if r.sampler, err = s.sampler(ctx, o, f.Vocab); err != nil {
 			return nil, err
@@ -44,6 +46,7 @@ func (s *Server) begin(ctx context.Context, o stage.Open) (*running, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.ledger.note(r, r.cells)
 	return r, nil
 }
 
@@ -101,6 +104,7 @@ func (r *running) grow(ctx context.Context, cells int) error {
 	}
 	if err == nil {
 		r.cells = cells
+		r.ledger.note(r, cells)
 	}
 	return err
 }
@@ -151,7 +155,10 @@ func (r *running) draw(logits []float32, position int) (stage.Token, error) {
 }
 
 // close frees the cache cells.
-func (r *running) close() { _ = r.session.Close() }
+func (r *running) close() {
+	_ = r.session.Close()
+	r.ledger.note(r, 0)
+}
 
 // refusal turns an error into what the gateway is told.
 func refusal(err error) *stage.Error {

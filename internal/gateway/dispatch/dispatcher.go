@@ -25,7 +25,8 @@ func Sellable(cells int) int { return cells - int(math.Ceil(rescueShare*float64(
 
 // Config tunes a Dispatcher. The zero value is the default.
 type Config struct {
-	Policy swarm.Policy // KVReserve 0 means an eighth, as nodes keep it
+	Policy  swarm.Policy // KVReserve 0 means an eighth, as nodes keep it
+	Gateway string       // whose leases these are, as nodes call it
 }
 
 // Dispatcher chooses nodes and keeps the books on them. It is safe for
@@ -99,7 +100,7 @@ func (d *Dispatcher) SetView(v *control.View) {
 	for i := range v.Members {
 		m := &v.Members[i]
 		b := d.bookLocked(m.ID)
-		b.hear(m, now)
+		d.hearLocked(b, m, now)
 		d.lifeLocked(m.ID, b, m.Status)
 		state, heard := v.Nodes[m.ID], m.Heard
 		if !heard.After(b.condemned) {
@@ -121,10 +122,10 @@ func (d *Dispatcher) SetView(v *control.View) {
 	d.wakeLocked()
 }
 
-// hear takes a report, once. A new incarnation starts with a clean slate; the
+// hearLocked takes a report, once. A new incarnation starts with a clean slate; the
 // same one that only was out of reach does not, or a node that breaks every
 // connection would be as good as new after each.
-func (b *book) hear(m *control.Member, now time.Time) {
+func (d *Dispatcher) hearLocked(b *book, m *control.Member, now time.Time) {
 	h := m.Health
 	if h == nil || h.Incarnation == b.incarnation && h.Sequence == b.sequence {
 		return
@@ -133,7 +134,7 @@ func (b *book) hear(m *control.Member, now time.Time) {
 		b.circuit.Reset()
 	}
 	b.incarnation, b.sequence = h.Incarnation, h.Sequence
-	b.reportRooms(h, now)
+	b.reportRooms(h, d.cfg.Gateway, now)
 }
 
 // lifeLocked starts and ends the context that Alive gives. A node that was only

@@ -24,8 +24,9 @@ const (
 //
 // A node's report is late: it still counts sessions that have ended and does
 // not count those that were granted since. Its own reservations a gateway
-// knows exactly, so only what others hold is taken from the report: what is
-// used beyond our own. That errs towards too much room, for half a second; the
+// knows exactly, so only what others hold is taken from the report. Of a node
+// that does not say whose cells they are, that is what is used beyond our own,
+// which errs towards too much room for half a second after each of our ends; the
 // node has the last word and refuses.
 type room struct {
 	cells   int // in all; 0: the node has not said
@@ -58,6 +59,16 @@ func (r *room) report(cells, free int, now time.Time) {
 		ours += e.cells
 	}
 	r.foreign = min(max(0, cells-free-ours), cells)
+}
+
+// told is report of a node that says how many cells each gateway has.
+func (r *room) told(taken map[string]int, gateway string) {
+	r.foreign = 0
+	for of, cells := range taken {
+		if of != gateway {
+			r.foreign = min(r.foreign+cells, r.cells)
+		}
+	}
 }
 
 func (r *room) take(cells int) { r.own += cells }
@@ -138,20 +149,26 @@ func (b *book) room(model string) *room {
 
 // reportRooms takes what a node says of its cells. Of a model that it holds in
 // several places, the one with the fewest free counts.
-func (b *book) reportRooms(h *control.Health, now time.Time) {
-	type cells struct{ all, free int }
+func (b *book) reportRooms(h *control.Health, gateway string, now time.Time) {
+	type cells struct {
+		all, free int
+		taken     map[string]int
+	}
 	fewest := map[string]cells{}
 	for _, f := range h.State.Fragments {
-		fewest[f.Model] = cells{h.Cells, h.FreeCells} // of a node that does not tell them apart
+		fewest[f.Model] = cells{h.Cells, h.FreeCells, nil} // of a node that does not tell them apart
 	}
 	seen := map[string]bool{}
 	for _, f := range h.Held {
 		if f.Cells > 0 && (!seen[f.Model] || f.FreeCells < fewest[f.Model].free) {
-			fewest[f.Model], seen[f.Model] = cells{f.Cells, f.FreeCells}, true
+			fewest[f.Model], seen[f.Model] = cells{f.Cells, f.FreeCells, f.Taken}, true
 		}
 	}
 	for model, c := range fewest {
-		b.room(model).report(c.all, c.free, now)
+		r := b.room(model)
+		if r.report(c.all, c.free, now); c.taken != nil {
+			r.told(c.taken, gateway)
+		}
 	}
 }
 

@@ -122,3 +122,27 @@ func TestModelsHaveRoomOfTheirOwn(t *testing.T) {
 	w.d.Release(grants[2])
 	w.idle(t)
 }
+
+// Of a node that says whose cells are taken, our own ends hide nothing of what
+// others have: an answer that gave way was told of room that was not there, again and
+// again, because each time that it was refused its end hid as much.
+func TestOwnEndsDoNotHideOthers(t *testing.T) {
+	now := time.Unix(1000, 0)
+	r := &room{}
+	r.take(300)
+	r.report(1000, 0, now)
+	r.told(map[string]int{"one": 300, "two": 600, "three": 100}, "one")
+	if free := r.free(now); r.foreign != 700 || free != 0 {
+		t.Errorf("%d are taken by others and %d free, want 700 and none", r.foreign, free)
+	}
+	r.give(300, now)
+	r.report(1000, 300, now)
+	r.told(map[string]int{"two": 600, "three": 100}, "one")
+	if free := r.free(now); r.foreign != 700 || free != 300 {
+		t.Errorf("after our end %d are taken by others and %d free, want 700 and 300", r.foreign, free)
+	}
+	r.report(1000, 1000, now)
+	if r.told(map[string]int{}, "one"); r.foreign != 0 {
+		t.Errorf("%d are taken of an empty cache", r.foreign)
+	}
+}

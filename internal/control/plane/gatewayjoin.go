@@ -90,19 +90,9 @@ func (g *Gateway) OtherGateways() (out []string) {
 	return out
 }
 
-// register says in the store where this gateway is.
+// register says in the store where this gateway is, as long as it runs.
 func (g *Gateway) register(ctx context.Context) {
-	for {
-		err := control.PutGateway(ctx, g.conn, &control.GatewayRecord{Name: g.cfg.Name, Join: g.JoinAddresses()})
-		if err == nil || ctx.Err() != nil {
-			return
-		}
-		g.cfg.Log.Warn("other gateways do not know where this one is", "error", err)
-		select {
-		case <-ctx.Done():
-		case <-time.After(restartPause):
-		}
-	}
+	control.KeepGateway(ctx, g.conn, control.GatewayRecord{Name: g.cfg.Name, Join: g.JoinAddresses()}, g.reconciler.Leading, g.cfg.Log)
 }
 
 // Administrator says that a token is the admin token.

@@ -179,3 +179,44 @@ func TestNothingIsKeptForAnAnswerThatIsOver(t *testing.T) {
 		})
 	}
 }
+
+// crowded is a swarm whose node b2 has no room for a while.
+type crowded struct {
+	*fakeSwarm
+	times int
+}
+
+func (c *crowded) Open(ctx context.Context, node string, opening []byte, rescue bool) (Session, error) {
+	if node == "b2" && c.times > 0 {
+		c.times--
+		return nil, &stage.Error{Code: stage.CodeNoCells}
+	}
+	return c.fakeSwarm.Open(ctx, node, opening, rescue)
+}
+
+func (c *crowded) Rescue(ctx context.Context, n Need, g Grant, failed []Failure, p Progress) (Grant, RescueKind, error) {
+	if failed[0].Node == "b2" {
+		return g, Again, nil
+	}
+	return c.fakeSwarm.Rescue(ctx, n, g, failed, p)
+}
+
+// A death before the first token stays one that was survived, also when the node that
+// takes over has no room at first.
+func TestADeathThatWaitsForRoomIsTold(t *testing.T) {
+	f, j := &crowded{threeStages(), 3}, job(40, 24)
+	f.onStep = func(node string, _ stage.Step) {
+		if node == "b" {
+			f.kill("b")
+		}
+	}
+	r := f.runner(Limits{})
+	r.Router, r.Opener = f, f
+	got, a, err := generate(t, r, j, nil)
+	if err != nil || !slices.Equal(got, whole(t, j)) {
+		t.Fatalf("%v, got %v", err, got)
+	}
+	if a.Rescues() != 1 || len(f.events) != 1 || f.events[0].Node != "b" || f.events[0].Rescue != Reroute {
+		t.Errorf("%d rescues, %+v", a.Rescues(), f.events)
+	}
+}

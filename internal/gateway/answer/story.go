@@ -19,6 +19,7 @@ type story struct {
 	position int
 	replay   int // positions that the stages of the new route did not hold
 	err      error
+	before   *story // as it was when the newest failure was noticed
 }
 
 // asked notes that the next token is wanted from now on.
@@ -28,17 +29,17 @@ func (s *story) asked() { s.since = time.Now() }
 func (s *story) rescuing() bool { return s.open }
 
 func (s *story) noticed(f *stageError, position int) {
+	before := *s
+	before.before = nil // one is enough
+	s.before = &before
 	if s.attempts++; s.attempts == 1 {
 		s.failing = time.Now()
 	}
 	s.open, s.node, s.err, s.position, s.replay = true, f.node, f, position, 0
 }
 
-// nothingHappened takes back what was noticed: it was no failure.
-func (s *story) nothingHappened() {
-	s.attempts--
-	s.open = false
-}
+// nothingHappened takes back what was noticed last: it was no failure.
+func (s *story) nothingHappened() { *s = *s.before }
 
 // replays notes how far behind a stage of the new route is.
 func (s *story) replays(rows int) { s.replay = max(s.replay, rows) }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"hecate/internal/control/controltest"
 	"hecate/internal/control/enrol"
 	"hecate/pool/faultproxy"
 	"hecate/test/harness"
@@ -140,7 +141,7 @@ func TestAGatewayThatStoodStillCondemnsNobody(t *testing.T) {
 // slow, but nobody is condemned and nothing is lost.
 func TestASlowAndLossyNetwork(t *testing.T) {
 	t.Parallel()
-	join, bus := freePort(t), freePort(t)
+	join, bus := controltest.FreeAddress(t), controltest.FreeAddress(t)
 	s := harness.Serve(t, "--join-listen", join, "--bus-listen", bus, "--advertise", "127.0.0.3", "--allow-chaos", "--copies", "1")
 	bad := faultproxy.Direction{Delay: 200 * time.Millisecond, Loss: 0.05}
 	var ways []*faultproxy.Proxy

@@ -3,16 +3,8 @@
 package test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"io"
-	"math/big"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -23,6 +15,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
+	"hecate/internal/control/controltest"
 	"hecate/test/harness"
 )
 
@@ -58,24 +51,24 @@ type natsCluster struct {
 func startNATS(t *testing.T, accounts string, servers int) *natsCluster {
 	t.Helper()
 	dir := t.TempDir()
-	c := &natsCluster{trust: filepath.Join(dir, "server.crt")}
-	selfSigned(t, c.trust, filepath.Join(dir, "server.key"))
+	_, trust, key := controltest.ServerCertificate(t, dir)
+	c := &natsCluster{trust: trust}
 	if err := os.WriteFile(filepath.Join(dir, "hecate-accounts.conf"), []byte(accounts), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var routes []string
 	for range servers {
-		routes = append(routes, freePort(t))
+		routes = append(routes, controltest.FreeAddress(t))
 	}
 	for i, route := range routes {
-		address := freePort(t)
+		address := controltest.FreeAddress(t)
 		path := filepath.Join(dir, fmt.Sprintf("nats-%d.conf", i))
 		text := fmt.Sprintf(`include hecate-accounts.conf
 server_name: nats-%d
 listen: %q
 tls { cert_file: %q, key_file: %q }
 jetstream { store_dir: %q, sync_interval: always }
-`, i, address, c.trust, filepath.Join(dir, "server.key"), filepath.Join(dir, fmt.Sprint(i)))
+`, i, address, c.trust, key, filepath.Join(dir, fmt.Sprint(i)))
 		if servers > 1 {
 			text += fmt.Sprintf("cluster { name: hecate, listen: %q, routes: [ nats-route://%s ] }\n", route, strings.Join(routes, ", nats-route://"))
 		}
@@ -114,69 +107,6 @@ func (c *natsCluster) flags(name string) []string {
 	return out
 }
 
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
-// selfSigned writes a certificate of its own authority, and its key.
-func selfSigned(t *testing.T, certFile, keyFile string) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}
-	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	private, err := x509.MarshalECPrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for path, block := range map[string]*pem.Block{
-		certFile: {Type: "CERTIFICATE", Bytes: cert}, keyFile: {Type: "EC PRIVATE KEY", Bytes: private},
-	} {
-		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := tls.LoadX509KeyPair(certFile, keyFile); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// copyAuthority is what an operator does for a second gateway.
-func copyAuthority(t *testing.T, from, to string) {
-	t.Helper()
-	to = filepath.Join(to, "authority")
-	if err := os.MkdirAll(to, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	files, err := os.ReadDir(filepath.Join(from, "authority"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range files {
-		data, err := os.ReadFile(filepath.Join(from, "authority", f.Name()))
-		if err == nil {
-			err = os.WriteFile(filepath.Join(to, f.Name()), data, 0o600)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 // Two gateways on three NATS servers: a server is killed, then the gateway that
 // plans, under load on the other one. Nothing is lost and nobody condemned; the
 // other one plans, lets in a new machine, and the first one comes back.
@@ -192,7 +122,7 @@ func TestTwoGatewaysOnANATSClusterThatLosesAServer(t *testing.T) {
 	}
 	c := startNATS(t, accounts, 3)
 	one := harness.ServeIn(t, first, c.flags("one")...)
-	copyAuthority(t, first, second)
+	controltest.CopyAuthority(t, first, second)
 	two := harness.ServeIn(t, second, c.flags("two")...)
 	harness.Join(t, "a", "--join", one.Token(), "--memory", "64MiB")
 	harness.Join(t, "b", "--join", two.Token(), "--memory", "64MiB")
@@ -238,7 +168,7 @@ func TestWeightsOutliveTheGatewayThatHadThem(t *testing.T) {
 	}
 	c := startNATS(t, accounts, 1)
 	one := harness.ServeIn(t, first, append(c.flags("one"), "--copies", "2")...)
-	copyAuthority(t, first, second)
+	controltest.CopyAuthority(t, first, second)
 	two := harness.ServeIn(t, second, append(c.flags("two"), "--copies", "2")...)
 	// Neither has room for the whole.
 	a := harness.Join(t, "a", "--join", one.Token(), "--memory", "14MiB", "--score", "1")

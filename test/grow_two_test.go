@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"hecate/internal/control/controltest"
 	"hecate/internal/engine/randmodel"
 	"hecate/test/harness"
 )
@@ -38,7 +39,7 @@ func startTalkers(t *testing.T, servers, length int, memory string, args ...stri
 	n := startNATS(t, accounts, servers)
 	s := &talkers{t: t, nodes: map[string]*harness.Worker{}}
 	one := harness.ServeIn(t, first, append(append(n.flags("one"), "--model", model), args...)...)
-	copyAuthority(t, first, second)
+	controltest.CopyAuthority(t, first, second)
 	two := harness.ServeIn(t, second, append(n.flags("two"), args...)...)
 	s.gateways = []*harness.Swarm{one, two}
 	for name, g := range map[string]*harness.Swarm{"a": one, "b": two} {

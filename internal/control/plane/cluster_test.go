@@ -1,15 +1,8 @@
 package plane
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
-	"math/big"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,6 +12,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"hecate/internal/control"
+	"hecate/internal/control/controltest"
 	"hecate/swarm"
 )
 
@@ -33,11 +27,12 @@ type cluster struct {
 func startCluster(t *testing.T, config string) *cluster {
 	t.Helper()
 	dir := t.TempDir()
-	c := &cluster{trust: filepath.Join(dir, "ca.pem")}
-	cert := foreignCertificate(t, c.trust)
+	c := &cluster{}
+	cert, trust, _ := controltest.ServerCertificate(t, dir)
+	c.trust = trust
 	routes := make([]string, 3)
 	for i := range routes {
-		routes[i] = fmt.Sprintf("nats-route://%s", freeAddress(t))
+		routes[i] = fmt.Sprintf("nats-route://%s", controltest.FreeAddress(t))
 	}
 	for i := range routes {
 		path := filepath.Join(dir, fmt.Sprintf("nats-%d.conf", i))
@@ -82,37 +77,6 @@ func (c *cluster) addresses() (out []string) {
 	return out
 }
 
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
-// foreignCertificate makes a certificate that has nothing to do with any swarm.
-func foreignCertificate(t *testing.T, path string) tls.Certificate {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
-}
-
 func TestTwoGatewaysShareASwarmOverAClusterThatLosesAServer(t *testing.T) {
 	if testing.Short() {
 		t.Skip("three servers with synced files take seconds")
@@ -136,9 +100,7 @@ func TestTwoGatewaysShareASwarmOverAClusterThatLosesAServer(t *testing.T) {
 		return g
 	}
 	one := start(first, "one")
-	if err := copyAuthority(first, second); err != nil {
-		t.Fatal(err)
-	}
+	controltest.CopyAuthority(t, first, second)
 	two := start(second, "two")
 	addModel(t, one)
 	tok := token(t, one, 2)
@@ -165,22 +127,4 @@ func TestTwoGatewaysShareASwarmOverAClusterThatLosesAServer(t *testing.T) {
 			t.Errorf("a lost server or gateway condemned a node: %s", e)
 		}
 	}
-}
-
-// copyAuthority does what an operator does to start a second gateway.
-func copyAuthority(from, to string) error {
-	to = filepath.Join(to, "authority")
-	if err := os.MkdirAll(to, 0o700); err != nil {
-		return err
-	}
-	for _, file := range []string{"ca.key", "ca.crt", "bus.json"} {
-		data, err := os.ReadFile(filepath.Join(from, "authority", file))
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(to, file), data, 0o600); err != nil {
-			return err
-		}
-	}
-	return nil
 }

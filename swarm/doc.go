@@ -31,6 +31,14 @@
 //	outcome ---> Circuit --------+         |                  ^
 //	plan ------> NewRouter ------+         +-- node dies --> Router.Rescue
 //
+// # From plan to plan
+//
+// Transition orders the steps from one Plan to the next, loads, moves and unloads, so
+// that on the way every layer keeps a holder and every node its budget, or says which
+// interruption is the smallest. The gateway does not follow such a list: it looks at
+// what nodes really hold before each step. The list is for those who want to know
+// beforehand what a change will cost.
+//
 // # What it refuses to do
 //
 // It never answers with another model, unless a fallback was declared, and

@@ -370,7 +370,7 @@ func TestMalformedPayloads(t *testing.T) {
 	}
 }
 
-func TestAssemblerInterleaved(t *testing.T) {
+func TestChunksInterleaved(t *testing.T) {
 	rng := rand.New(rand.NewPCG(4, 4))
 	const sessions = 5
 	var b bytes.Buffer
@@ -402,7 +402,6 @@ func TestAssemblerInterleaved(t *testing.T) {
 	}
 	w.Flush()
 	var got [sessions][]byte
-	var parts [sessions]Assembler
 	r := NewReader(&b)
 	for {
 		var f Frame
@@ -411,35 +410,15 @@ func TestAssemblerInterleaved(t *testing.T) {
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		if m, done, err := parts[f.ConnID-1].Add(f.Flags, f.Payload); err != nil {
-			t.Fatal(err)
-		} else if done {
-			got[f.ConnID-1] = bytes.Clone(m)
+		got[f.ConnID-1] = append(got[f.ConnID-1], f.Payload...)
+		if more := f.Flags&FlagMore != 0; more == (len(got[f.ConnID-1]) == len(want[f.ConnID-1])) {
+			t.Fatalf("session %d: more is %v after %d of %d bytes", f.ConnID, more, len(got[f.ConnID-1]), len(want[f.ConnID-1]))
 		}
 	}
 	for i := range want {
 		if !bytes.Equal(got[i], want[i]) {
 			t.Errorf("session %d: %d bytes, want %d", i, len(got[i]), len(want[i]))
 		}
-	}
-}
-
-func TestAssemblerLimits(t *testing.T) {
-	a := Assembler{Limit: 10}
-	if _, _, err := a.Add(FlagMore, make([]byte, 8)); err != nil || a.Pending() != 8 {
-		t.Fatal(err)
-	}
-	if _, _, err := a.Add(0, make([]byte, 3)); !errors.Is(err, ErrMessageTooLarge) || a.Pending() != 0 {
-		t.Errorf("11 of 10 bytes: %v", err)
-	}
-	if _, _, err := a.Add(0, make([]byte, 11)); !errors.Is(err, ErrMessageTooLarge) {
-		t.Errorf("11 of 10 bytes at once: %v", err)
-	}
-	if _, _, err := a.Add(FlagMore, nil); !errors.Is(err, ErrEmptyChunk) {
-		t.Errorf("empty chunk: %v", err)
-	}
-	if m, done, err := a.Add(0, nil); err != nil || !done || len(m) != 0 {
-		t.Errorf("empty message: %v, %v, %v", m, done, err)
 	}
 }
 

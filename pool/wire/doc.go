@@ -37,5 +37,5 @@
 //
 // A message longer than one frame travels as chunks: every DATA frame but the last
 // carries [FlagMore]. Chunks of different sessions may be interleaved, chunks of
-// one session are in order. An [Assembler] puts one session's chunks together.
+// one session are in order. [NextChunk] makes them.
 package wire

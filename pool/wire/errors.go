@@ -15,12 +15,8 @@ var (
 	ErrTruncated = errors.New("wire: connection ended inside a frame")
 )
 
-// What can be wrong with the content of a frame or message that arrived intact.
-var (
-	ErrPayload         = errors.New("wire: malformed payload")
-	ErrMessageTooLarge = errors.New("wire: message exceeds its limit")
-	ErrEmptyChunk      = errors.New("wire: empty chunk announces more")
-)
+// ErrPayload is what can be wrong with the content of a frame that arrived intact.
+var ErrPayload = errors.New("wire: malformed payload")
 
 // FrameError tells which frame broke the stream. It is always fatal to the
 // connection.

@@ -112,24 +112,18 @@ func interleaved(n int) []Frame {
 	return out
 }
 
-// FuzzControl feeds payload decoders and the assembler any bytes.
+// FuzzControl feeds payload decoders any bytes. The second argument is that of the
+// corpus, of which nothing is asked any more.
 func FuzzControl(f *testing.F) {
 	f.Add([]byte("12345678meta"), uint8(0))
 	f.Add([]byte("\x00\x02slow\nline"), uint8(1))
 	f.Add([]byte{}, uint8(1))
-	f.Fuzz(func(t *testing.T, in []byte, flags uint8) {
+	f.Fuzz(func(t *testing.T, in []byte, _ uint8) {
 		if r, err := ParseReason(in); err == nil && len(r.Text) > 3*MaxReason {
 			t.Errorf("reason of %d bytes", len(r.Text))
 		}
 		_, _ = ParseAck(in)
 		_, _ = ParseOpen(in)
 		_, _ = ParsePing(in)
-		a := Assembler{Limit: 64}
-		for range 4 {
-			m, done, err := a.Add(Flags(flags), in)
-			if a.Pending() > 64 || done && len(m) > 64 || err != nil && a.Pending() != 0 {
-				t.Fatalf("holds %d, gave %d, %v", a.Pending(), len(m), err)
-			}
-		}
 	})
 }

@@ -17,9 +17,8 @@ const (
 	// MaxFrame is the largest encoded frame in bytes.
 	MaxFrame = HeaderSize + MaxPayload
 
-	// MaxMessage is the largest message in bytes that an [Assembler] will put
-	// together, whatever its owner asks for: a peer that never ends a message must
-	// not own our memory.
+	// MaxMessage is the largest message in bytes that anybody may put together, whatever
+	// the window: a peer that never ends a message must not own our memory.
 	MaxMessage = 64 << 20
 
 	// MaxOpenMeta bounds the bytes that an OPEN carries for the application, so

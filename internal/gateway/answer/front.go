@@ -63,10 +63,10 @@ func (f *front) least() int {
 }
 
 // attend waits for a prompt's stages and lets shadows follow them meanwhile. It
-// belongs to the answer's own goroutine. Nobody follows a replay: what it computes
-// is wanted at once, and what shadows there are have their lead.
+// belongs to the answer's own goroutine. Nobody follows a replay after the first token:
+// what it computes is wanted at once, and what shadows there are have their lead.
 func (a *Answer) attend(f *front, wait func() error) error {
-	if a.run.Standbys == nil || a.limits.ShadeFrom < 0 || a.Generated() > 0 || a.story.rescuing() || a.job.States != nil {
+	if a.run.Standbys == nil || a.limits.ShadeFrom < 0 || a.Generated() > 0 || a.job.States != nil {
 		return wait()
 	}
 	done := make(chan error, 1)

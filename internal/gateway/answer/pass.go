@@ -163,6 +163,9 @@ func (a *Answer) chunk(ctx context.Context, l *link, total int) (stage.Step, err
 	if limit <= 0 {
 		return stage.Step{}, nil
 	}
+	if ctx.Err() != nil {
+		return stage.Step{}, context.Cause(ctx) // the first stage waits for nobody, and would not notice
+	}
 	if l.index == 0 {
 		return stage.Step{Position: l.held, Tokens: a.tokens[l.held : l.held+limit]}, nil
 	}

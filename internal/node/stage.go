@@ -175,6 +175,7 @@ func refusal(err error) *stage.Error {
 		{engine.ErrLayerNotHeld, stage.CodeNotHeld},
 		{engine.ErrNotFinite, stage.CodeNotFinite},
 		{sampling.ErrNotFinite, stage.CodeNotFinite},
+		{sampling.ErrNoToken, stage.CodeBad}, // of this shape nobody finds one
 		{engine.ErrPosition, stage.CodeBad},
 		{engine.ErrInput, stage.CodeBad},
 	} {

@@ -16,6 +16,7 @@ type Machine struct {
 	scratch state
 	after   state
 	deepest int32 // rules within each other that any state entered so far needs
+	work    int   // comparisons made since Allowed began
 }
 
 // frame is a rule that is under way: where it goes on when the rule that it
@@ -33,6 +34,10 @@ type state struct {
 	threads []thread
 	done    bool
 }
+
+// mostWork bounds the comparisons that finding what may follow takes, a fraction of
+// a second. Patterns that can be read in very many ways would take hours.
+const mostWork = 200_000_000
 
 // maxFrames is when frames that nobody needs any more are forgotten.
 const maxFrames = 1 << 15
@@ -65,6 +70,7 @@ func (m *Machine) push(back, below int32) int32 {
 func (m *Machine) enter(s *state, at, under int32) {
 	t, n := thread{at, under}, &m.a.nodes[at]
 	depth := m.frames[under].depth
+	m.work += 1 + len(s.threads)
 	if depth+n.need > MaxDepth || len(s.threads) >= maxThreads || slices.Contains(s.threads, t) {
 		return
 	}

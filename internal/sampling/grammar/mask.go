@@ -26,12 +26,15 @@ type local struct {
 	many  Mask    // else
 	exits []int32 // nodes of the trie at which the rule may have ended
 	deep  int32   // rules within each other that all this needs
+
+	costly bool // it was not found out to the end: see mostWork
 }
 
 func (l *local) size() int { return 64 + 4*len(l.few) + 8*len(l.many) + 4*len(l.exits) }
 
-// Allowed sets the tokens that may come next, the ends included. The result is
-// valid until the next call with the same memory, which may be nil.
+// Allowed sets the tokens that may come next, the ends included; none where that
+// takes more than mostWork, which is the same on every machine. The result is valid
+// until the next call with the same memory, which may be nil.
 func (m *Machine) Allowed(into Mask) Mask {
 	v := m.a.vocab
 	words := (len(v.bytes) + 63) / 64
@@ -40,6 +43,7 @@ func (m *Machine) Allowed(into Mask) Mask {
 	}
 	into = into[:words]
 	clear(into)
+	m.work = 0
 	if m.now.done {
 		for _, id := range v.ends {
 			into.add(id)
@@ -48,11 +52,17 @@ func (m *Machine) Allowed(into Mask) Mask {
 	for _, t := range m.now.threads {
 		m.allow(t, into)
 	}
+	if m.work > mostWork {
+		clear(into)
+	}
 	return into
 }
 
 // allow adds what one thread accepts.
 func (m *Machine) allow(t thread, into Mask) {
+	if m.work > mostWork {
+		return
+	}
 	n := &m.a.nodes[t.at]
 	for _, mv := range n.tokens {
 		into.add(mv.token)
@@ -62,6 +72,10 @@ func (m *Machine) allow(t thread, into Mask) {
 	}
 	v := m.a.vocab
 	l := v.localOf(m.a, t.at)
+	if l.costly {
+		m.work = mostWork + 1
+		return
+	}
 	if m.frames[t.frame].depth+l.deep > MaxDepth { // the bound cuts some of it off
 		m.walk([]thread{t}, 0, int32(len(v.trie)), 0, func(at int32, s *state) { v.addIDs(at, into) })
 		return
@@ -103,7 +117,7 @@ func (v *Vocabulary) addIDs(at int32, into Mask) {
 // and visits those that the automaton can follow.
 func (m *Machine) walk(from []thread, at, to, depth int32, visit func(int32, *state)) {
 	trie := m.a.vocab.trie
-	for at < to {
+	for at < to && m.work <= mostWork {
 		e := &trie[at]
 		level := int(e.depth - depth - 1)
 		for len(m.walkers) <= level {
@@ -147,7 +161,7 @@ func (a *Automaton) local(at int32) *local {
 			l.exits = append(l.exits, at)
 		}
 	})
-	l.deep = m.deepest
+	l.deep, l.costly = m.deepest, m.work > mostWork
 	if words := (len(v.bytes) + 63) / 64; len(l.few) > 2*words {
 		l.many = make(Mask, words)
 		for _, id := range l.few {

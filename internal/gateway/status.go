@@ -71,6 +71,9 @@ func (g *Gateway) missing(m *Model) string {
 	view := g.cfg.Membership.View()
 	pipelines := doc.Plan.PipelinesOf(m.Record.ID)
 	if len(pipelines) == 0 {
+		if offer := g.offer.Load(); offer != nil && g.assembles(m, offer.View(view)) {
+			return "" // it is planned nowhere, and those that are to give it up go on serving it
+		}
 		return unplaced(doc.Plan, m.Record.ID)
 	}
 	var reasons []string

@@ -55,6 +55,18 @@ func TestASurvivorKeepsItsStage(t *testing.T) {
 	}
 }
 
+// Where nothing was computed yet there is nothing to keep.
+func TestASurvivorThatHoldsNothingKeepsNothing(t *testing.T) {
+	w := newWorld(Config{Policy: swarm.Policy{Explore: -1, Assemble: swarm.AssembleNever}}, halves(1), 2, 1000)
+	g := w.choose(t, 100)
+	next, _, err := w.d.Rescue(t.Context(), need(100), g, broken("n0"), answer.Progress{Tokens: 99, StatesKept: true})
+	if err != nil || len(next.Route.Stages) != 1 {
+		t.Fatalf("%s, %v", next.Route, err)
+	}
+	w.d.Release(next)
+	w.idle(t)
+}
+
 // Every layer has cells of its own, so two stages of an answer on one node take as
 // many of those that a node has as one.
 func TestTwoStagesOnANodeShareItsCells(t *testing.T) {

@@ -102,7 +102,7 @@ func (d *Dispatcher) rescueLocked(n answer.Need, g answer.Grant, failed []answer
 		// gateway's to choose, and only before the first token.
 		return swarm.Route{}, fmt.Errorf("what is left of route %s answers for another model: %w", g.Route, swarm.ErrUnrecoverable)
 	}
-	if err == nil && p.StatesKept && len(r.Route.Replaced) > 0 {
+	if err == nil && p.StatesKept && len(r.Route.Replaced) > 0 && req.Prefer == swarm.PreferSoonest {
 		r.Route = d.keepStagesLocked(g.Route, r.Route, p.Tokens, req.Adaptive.OutputTokens)
 	}
 	return r.Route, err

@@ -15,7 +15,7 @@ import (
 // is never waited for by a frame.
 func (p *Pool) govern() {
 	defer p.wg.Done()
-	timer := time.NewTimer(0)
+	timer := time.NewTimer(soonest)
 	defer timer.Stop()
 	for {
 		select {
@@ -26,7 +26,7 @@ func (p *Pool) govern() {
 		}
 		now := time.Now()
 		next := p.reconcile(now)
-		timer.Reset(next.Sub(now))
+		timer.Reset(max(soonest, next.Sub(now)))
 	}
 }
 

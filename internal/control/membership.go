@@ -145,7 +145,7 @@ func (m *Membership) Run(ctx context.Context) error {
 		return fmt.Errorf("listening to oneself: %w", err)
 	}
 	defer stopEcho()
-	timer := time.NewTimer(0)
+	timer := time.NewTimer(soonest)
 	defer timer.Stop()
 	for {
 		select {
@@ -164,7 +164,7 @@ func (m *Membership) Run(ctx context.Context) error {
 				probes.Go(func() { ask(ctx) })
 			}
 		}
-		timer.Reset(m.untilNext())
+		timer.Reset(max(soonest, m.untilNext()))
 	}
 }
 

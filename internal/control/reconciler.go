@@ -128,7 +128,7 @@ func (r *Reconciler) lead(ctx context.Context, lease *Lease) error {
 		began: time.Now(), epoch: lease.Epoch(), patience: r.cfg.Patience,
 		nodes: map[string]*NodeRecord{}, models: map[string]*ModelRecord{},
 	}}
-	timer := time.NewTimer(0)
+	timer := time.NewTimer(soonest)
 	defer timer.Stop()
 	due := time.Time{} // when to decide next; zero: not planned
 	for {
@@ -156,10 +156,15 @@ func (r *Reconciler) lead(ctx context.Context, lease *Lease) error {
 		}
 		timer.Stop()
 		if !due.IsZero() {
-			timer.Reset(time.Until(due))
+			timer.Reset(max(soonest, time.Until(due)))
 		}
 	}
 }
+
+// soonest is a timer's shortest wait. One of nothing is over before anybody waits
+// for it, so that who waits runs it; where two do so at once, in fake time and under
+// the race detector, the runtime crashes (Go 1.26).
+const soonest = time.Nanosecond
 
 // retryPlanning is the pause after a failed step.
 const retryPlanning = 2 * time.Second

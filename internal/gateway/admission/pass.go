@@ -31,7 +31,7 @@ func (a *Admission) serve() {
 		if !busy {
 			return
 		}
-		timer.Reset(time.Until(next))
+		timer.Reset(max(time.Nanosecond, time.Until(next))) // of 0 and in fake time it could crash the runtime under the race detector
 		select {
 		case <-changed:
 		case <-timer.C:

@@ -129,7 +129,7 @@ func TestPlanBalancesTwoNodes(t *testing.T) {
 		if len(p.Pipelines) == 0 {
 			continue
 		}
-		w := bare.begin(nodes, []ModelSpec{m})
+		w := bare.begin(nodes, []ModelSpec{m}, nil)
 		d := w.dealer(0, nil)
 		got := d.merit(d.s, d.chainsOf(p)).slowest
 		for cut := 1; cut < m.Layers; cut++ {

@@ -87,8 +87,10 @@ func (pl Planner) copiesOf(m ModelSpec) int {
 
 // Plan places the models on the nodes.
 //
-// Base models come first, higher Priority before lower, then the larger;
-// experts follow in what is left; warm spares take the rest. What the previous
+// Base models come first, higher Priority before lower, then those that the
+// previous plan serves, so that a newcomer takes nobody's place who is as
+// important, then the larger; experts follow in what is left; warm spares take
+// the rest. What the previous
 // plan (nil: none) placed is kept where the result is as good: it survives as
 // much, has as few stages, and its slowest node, hop included, is at most a
 // tenth slower.
@@ -105,7 +107,7 @@ func (pl Planner) Plan(nodes []NodeProfile, models []ModelSpec, previous *Plan) 
 	if err := checkModels(models); err != nil {
 		return nil, fmt.Errorf("planning: %w", err)
 	}
-	w := pl.begin(nodes, models)
+	w := pl.begin(nodes, models, previous)
 	best := w.deal(nil)
 	if previous != nil {
 		best = w.settle(best, previous)
@@ -121,21 +123,37 @@ type work struct {
 	sheets  []*sheet
 }
 
-func (pl Planner) begin(nodes []NodeProfile, models []ModelSpec) *work {
+func (pl Planner) begin(nodes []NodeProfile, models []ModelSpec, previous *Plan) *work {
 	w := &work{planner: pl}
 	w.desk = newDesk(nodes, pl.headroom, pl.weights())
 	w.specs = slices.Clone(models)
 	for i := range w.specs {
 		w.specs[i].Copies = pl.copiesOf(w.specs[i])
 	}
-	sort.Slice(w.specs, func(i, j int) bool { return placedBefore(&w.specs[i], &w.specs[j]) })
+	sort.Slice(w.specs, func(i, j int) bool {
+		a, b := &w.specs[i], &w.specs[j]
+		if x, y := previous.serves(a), previous.serves(b); x != y && !a.Expert && !b.Expert && a.Priority == b.Priority {
+			return x
+		}
+		return placedBefore(a, b)
+	})
 	for i := range w.specs {
 		w.sheets = append(w.sheets, newSheet(&w.specs[i]))
 	}
 	return w
 }
 
-// placedBefore is the order in which models get their memory.
+// serves reports whether the plan (nil: none) has a copy of the model as it is now.
+func (p *Plan) serves(m *ModelSpec) bool {
+	if p == nil {
+		return false
+	}
+	old, ok := p.Model(m.ID)
+	return ok && old.Layers == m.Layers && len(p.PipelinesOf(m.ID)) > 0
+}
+
+// placedBefore is the order in which models get their memory, before anything is
+// placed.
 func placedBefore(a, b *ModelSpec) bool {
 	switch {
 	case a.Expert != b.Expert:

@@ -417,3 +417,24 @@ func TestEmbeddingAndHeadCount(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 }
+
+// A newcomer that is no more important takes nobody's place, however large it is or
+// whatever it is called; one that is more important does.
+func TestANewcomerPushesNobodyOut(t *testing.T) {
+	nodes := []NodeProfile{{ID: "a", MemoryBytes: 10, Score: 1}}
+	served := flat("served", 6, 1)
+	served.Copies = 1
+	before := mustPlan(t, bare, nodes, []ModelSpec{served}, nil)
+	for _, newcomer := range []ModelSpec{flat("larger", 8, 1), flat("a-first-name", 6, 1)} {
+		newcomer.Copies = 1
+		p := mustPlan(t, bare, nodes, []ModelSpec{newcomer, served}, before)
+		if len(p.PipelinesOf("served")) != 1 || p.unplaced(newcomer.ID) == nil || p.unplaced("served") != nil {
+			t.Errorf("%s: pipelines %s, missing %v", newcomer.ID, chainsText(p), p.Unplaced)
+		}
+		newcomer.Priority = 1
+		p = mustPlan(t, bare, nodes, []ModelSpec{newcomer, served}, before)
+		if len(p.PipelinesOf(newcomer.ID)) != 1 || p.unplaced("served") == nil {
+			t.Errorf("%s with priority: pipelines %s, missing %v", newcomer.ID, chainsText(p), p.Unplaced)
+		}
+	}
+}

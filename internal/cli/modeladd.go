@@ -24,7 +24,7 @@ type placing struct {
 	Copies      int    `help:"Complete copies; the gateway's --copies when absent, one of an expert." placeholder:"N"`
 	Expert      bool   `help:"Place it only in what the other models leave, and let it give way first."`
 	FallbackFor string `help:"A model of the catalogue that it stands in for, labelled, when that cannot be served." placeholder:"MODEL"`
-	Priority    int    `help:"Higher ones get their memory first." placeholder:"P"`
+	Priority    int    `help:"Higher ones get their memory first; among equals, those that are served already." placeholder:"P"`
 }
 
 // maxCopies is far above what survives anything.

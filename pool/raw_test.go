@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"hecate/pool/wire"
@@ -108,6 +109,7 @@ func (p *rawPeer) wantEnd(typ wire.Type, id uint64, code wire.Code) {
 	if r, err := wire.ParseReason(f.Payload); err != nil || r.Code != code {
 		p.t.Fatalf("%v on %d says %v, %v; want code %v", typ, id, r, err, code)
 	}
+	synctest.Wait() // an ending may be seen before it is counted
 }
 
 func (p *rawPeer) open(id uint64) {

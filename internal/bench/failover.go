@@ -119,10 +119,11 @@ func Failover(ctx context.Context, o FailoverOptions) (*FailoverResult, error) {
 		Context: o.Context, Tokens: o.Tokens, Seed: o.Seed,
 	}
 	began := time.Now()
-	if err := r.perform(ctx, s, o); err != nil {
+	err = r.perform(ctx, s, o)
+	if err != nil && r.Kill.Answers == 0 {
 		return nil, err
 	}
-	if !o.NoPrice {
+	if err == nil && !o.NoPrice {
 		r.Price, err = measurePrice(ctx, s, o)
 	}
 	r.Took = time.Since(began)

@@ -39,3 +39,17 @@ func TestTheSuiteIsATable(t *testing.T) {
 		}
 	}
 }
+
+// Of a run that broke off, what was not tried is neither kept nor broken.
+func TestARunThatBrokeOff(t *testing.T) {
+	r := &FailoverResult{Model: ModelDemo, Tokens: 64, Kill: Outcome{Answers: 3, Identical: 3, Gaps: gapsOf([]time.Duration{10 * time.Millisecond})}}
+	r.conclude()
+	if !r.Held() {
+		t.Errorf("%+v", r.Judgement)
+	}
+	for _, m := range r.Marks {
+		if strings.Contains(m.Name, "silent") {
+			t.Errorf("a mark of what was not tried: %s", m.Name)
+		}
+	}
+}

@@ -15,16 +15,21 @@ const shortPrompt = 128
 // conclude holds the outcomes against what is promised.
 func (r *FailoverResult) conclude() {
 	var marks []measure.Mark
-	if r.Context <= shortPrompt {
+	if r.Context <= shortPrompt && r.Kill.Answers > 0 {
 		marks = append(marks,
 			seconds("gap when a node is killed, p99", r.Kill.Gaps.P99, new(1.0), nil),
-			seconds("gap when a node is killed, median", r.Kill.Gaps.P50, nil, new(0.3)),
-			seconds("gap when a node goes silent, worst", r.Silence.Gaps.Worst, new(2.5), new(1.5)))
+			seconds("gap when a node is killed, median", r.Kill.Gaps.P50, nil, new(0.3)))
+	}
+	if r.Context <= shortPrompt && r.Silence.Answers > 0 {
+		marks = append(marks, seconds("gap when a node goes silent, worst", r.Silence.Gaps.Worst, new(2.5), new(1.5)))
 	}
 	for _, o := range []struct {
 		name string
 		Outcome
 	}{{"killed", r.Kill}, {"silent", r.Silence}} {
+		if o.Answers == 0 { // the run broke off before
+			continue
+		}
 		marks = append(marks,
 			measure.Mark{Name: "answers lost, node " + o.name, Value: float64(o.Lost), Floor: new(0.0), Lower: true},
 			measure.Mark{Name: "identical text, node " + o.name, Value: 100 * float64(o.Identical) / float64(max(1, o.Answers)), Unit: "%", Floor: new(100.0)})

@@ -119,16 +119,21 @@ func (t *theatre) act(ctx context.Context, name string, draw *drawer) (Outcome, 
 	sum := &tally{Outcome: Outcome{Rescues: map[string]int{}}}
 	for sum.Answers < t.options.Runs {
 		if sum.Missed > t.options.Runs {
-			return sum.Outcome, fmt.Errorf("%d of %d failures did not strike: the routes have other stages than the plan", sum.Missed, sum.Missed+sum.Answers)
+			return sum.outcome(), fmt.Errorf("%d of %d failures did not strike: the routes have other stages than the plan", sum.Missed, sum.Missed+sum.Answers)
 		}
 		t.options.Progress(fmt.Sprintf("%s: answer %d of %d", name, sum.Answers+1, t.options.Runs))
 		if err := t.play(ctx, draw.next(t.questions()), sum); err != nil {
-			return sum.Outcome, err
+			return sum.outcome(), err
 		}
 	}
+	return sum.outcome(), nil
+}
+
+// outcome is what the trials so far come to.
+func (sum *tally) outcome() Outcome {
 	sum.Gaps = gapsOf(sum.gaps)
 	sum.Before, sum.After = measure.Median(sum.before), measure.Median(sum.after)
-	return sum.Outcome, nil
+	return sum.Outcome
 }
 
 // play makes one trial and waits until the swarm is whole again.

@@ -130,10 +130,10 @@ func (t *theatre) act(ctx context.Context, name string, draw *drawer) (Outcome, 
 }
 
 // outcome is what the trials so far come to.
-func (sum *tally) outcome() Outcome {
-	sum.Gaps = gapsOf(sum.gaps)
-	sum.Before, sum.After = measure.Median(sum.before), measure.Median(sum.after)
-	return sum.Outcome
+func (s *tally) outcome() Outcome {
+	s.Gaps = gapsOf(s.gaps)
+	s.Before, s.After = measure.Median(s.before), measure.Median(s.after)
+	return s.Outcome
 }
 
 // play makes one trial and waits until the swarm is whole again.

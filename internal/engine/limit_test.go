@@ -113,7 +113,9 @@ func computeWithin(t *testing.T, path string) {
 	used, grew := e.Memory().Used(), residentSet(t)-before
 	t.Logf("account %d, resident set grew by %d: %+.1f%%", used, grew, 100*float64(grew-used)/float64(used))
 	const heap = 12 << 20 // of Go and malloc, which the account leaves out
-	if grew > used+used/20+heap || grew < used-used/20-heap {
+	// It may grow by less: what was kept of the engine before serves this one again (3 %
+	// more to 17 % less were seen). More would be memory that nobody accounts for.
+	if grew > used+used/20+heap || grew < used-used/5-heap {
 		t.Errorf("the resident set grew by %d, the account says %d", grew, used)
 	}
 	small := newEngine(t, Options{Cells: 4096, MaxBatch: 64, MemoryBudget: used / 2})

@@ -252,13 +252,12 @@ func (r *rehearsal) slow(t *testing.T, delay time.Duration) {
 	}
 }
 
-// wakeAll continues whoever was stopped and waits until all is whole.
+// wakeAll continues whoever was stopped, also when only the answer has noticed it
+// yet, and waits until all is whole.
 func (r *rehearsal) wakeAll(t *testing.T) {
 	t.Helper()
 	for _, n := range r.Status().Nodes {
-		if !n.Alive {
-			wake(t, r.Swarm, n.ID)
-		}
+		wake(t, r.Swarm, n.ID)
 	}
 	r.AwaitHealthy()
 }

@@ -97,25 +97,35 @@ func account(t *testing.T, path string) int64 {
 	return e.Memory().Used()
 }
 
+// growth is what the account says of an engine that computes, and by how much the
+// process grew with it.
+func growth(t *testing.T, path string) (used, grew int64) {
+	t.Helper()
+	e := newEngine(t, sizeableOptions)
+	defer e.Close()
+	debug.FreeOSMemory()
+	returnFreeMemory()
+	before := residentSet(t)
+	load(t, e, "m", path, 0, 11)
+	crowd(t, e)
+	debug.FreeOSMemory()
+	return e.Memory().Used(), residentSet(t) - before
+}
+
 // computeWithin is what the limited process does.
 func computeWithin(t *testing.T, path string) {
 	if err := os.WriteFile(os.Getenv("HECATE_TEST_GROUP"), fmt.Append(nil, os.Getpid()), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	account(t, path) // what is set up once per process is not the model's
-	e := newEngine(t, sizeableOptions)
-	defer e.Close()
-	debug.FreeOSMemory()
-	before := residentSet(t)
-	load(t, e, "m", path, 0, 11)
-	crowd(t, e)
-	debug.FreeOSMemory()
-	used, grew := e.Memory().Used(), residentSet(t)-before
-	t.Logf("account %d, resident set grew by %d: %+.1f%%", used, grew, 100*float64(grew-used)/float64(used))
+	var used, grew int64
 	const heap = 12 << 20 // of Go and malloc, which the account leaves out
-	// It may grow by less: what was kept of the engine before serves this one again (3 %
-	// more to 17 % less were seen). More would be memory that nobody accounts for.
-	if grew > used+used/20+heap || grew < used-used/5-heap {
+	fits := func() bool { return grew <= used+used/20+heap && grew >= used-used/20-heap }
+	for n := 0; n < 3 && (n == 0 || !fits()); n++ { // one measurement is noise of a tenth
+		used, grew = growth(t, path)
+		t.Logf("account %d, resident set grew by %d: %+.1f%%", used, grew, 100*float64(grew-used)/float64(used))
+	}
+	if !fits() {
 		t.Errorf("the resident set grew by %d, the account says %d", grew, used)
 	}
 	small := newEngine(t, Options{Cells: 4096, MaxBatch: 64, MemoryBudget: used / 2})
@@ -134,8 +144,8 @@ func crowd(t *testing.T, e Engine) {
 	var wg sync.WaitGroup
 	for range 8 {
 		s := open(t, e, "m", Range{0, 11}, 400)
+		defer s.Close() // not before the others end: they would take its cells, and fewer be touched
 		wg.Go(func() {
-			defer s.Close()
 			if _, err := s.Step(context.Background(), Input{Tokens: make([]int32, 70), Want: WantLast}); err != nil {
 				t.Error(err)
 			}
